@@ -1,0 +1,168 @@
+//! In: a resource's `change` object, once, and then the bytes of documents. Out: the revision of each
+//! document.
+//!
+//! The body is read in one validating pass that builds no tree. What is allocated is the text of a date, and
+//! the parser's own small stack where it skips nested values.
+
+mod error;
+mod find;
+mod nesting;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::layout::{Layout, excerpt, rfc3339};
+use crate::revision::{Date, Revision};
+
+pub use error::{BadValue, ChangeError, ValueFault};
+pub use nesting::MAX_NESTING;
+
+/// Parts a dotted path can have at most. Well below `MAX_NESTING`, since the way along the path is recursive.
+pub const MAX_SEGMENTS: usize = 32;
+/// Bytes a date can have at most. A revision travels in headers and urls, and a layout alone does not bound
+/// it: fractions and runs of spaces may be of any length.
+pub const MAX_DATE_TEXT: usize = 256;
+
+/// Where the revision of a document is found and how it is written: a resource's `change`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ChangeSpec {
+    /// The dotted path of the field, such as `updatedAt` or `meta.version`.
+    pub field: String,
+    /// The Go layout of its dates; RFC 3339 where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+}
+
+impl ChangeSpec {
+    /// Checks the path and compiles the layout.
+    pub fn compile(&self) -> Result<ChangeReader, ChangeError> {
+        let path: Box<[Box<str>]> = self.field.split('.').map(Box::from).collect();
+        if path.iter().any(|segment| segment.is_empty()) {
+            return Err(ChangeError::EmptySegment { field: excerpt(&self.field) });
+        }
+        if path.len() > MAX_SEGMENTS {
+            return Err(ChangeError::TooManySegments { field: excerpt(&self.field) });
+        }
+        let layout = match &self.format {
+            None => None,
+            // Its literal text would reach the `Flare-Revision` header of notifications.
+            Some(format) if format.contains(|c: char| c.is_ascii_control()) => {
+                return Err(ChangeError::ControlInFormat { format: excerpt(format) });
+            }
+            Some(format) => Some(Layout::compile(format)?),
+        };
+        Ok(ChangeReader { field: self.field.as_str().into(), path, layout })
+    }
+}
+
+/// Reads revisions by one `ChangeSpec`.
+#[derive(Clone, Debug)]
+pub struct ChangeReader {
+    field: Box<str>,
+    path: Box<[Box<str>]>,
+    layout: Option<Layout>,
+}
+
+impl ChangeReader {
+    /// The dotted path of the field.
+    pub fn field(&self) -> &str {
+        &self.field
+    }
+
+    /// The layout of its dates, or None for RFC 3339.
+    pub fn format(&self) -> Option<&str> {
+        self.layout.as_ref().map(Layout::as_str)
+    }
+
+    /// The revision of a document. The body must be one JSON object in UTF-8, nested at most `MAX_NESTING`
+    /// deep; all of it is checked. Of a key that occurs twice the last value counts.
+    pub fn read(&self, body: &[u8]) -> Result<Revision, ChangeError> {
+        // First of all, since the JSON parser does not look at the bytes of strings it skips.
+        let text =
+            std::str::from_utf8(body).map_err(|error| ChangeError::NotUtf8 { at: error.valid_up_to() })?;
+        if !text.trim_ascii_start().starts_with('{') {
+            return Err(ChangeError::NotAnObject { body: excerpt(text) });
+        }
+        if nesting::is_too_deep(body) {
+            return Err(ChangeError::TooDeep);
+        }
+        let found = find::value_at(text, &self.path).map_err(ChangeError::Json)?;
+        let value = found.ok_or_else(|| ChangeError::Missing { field: excerpt(&self.field) })?;
+        self.read_json(value)
+    }
+
+    /// The revision that a header carries: an integer or a date, without quotes. Where a date in the layout
+    /// consists of digits alone it is the date that is meant, as it is for the strings of documents.
+    pub fn read_revision_text(&self, text: &str) -> Result<Revision, ChangeError> {
+        let bad = |fault| self.bad_value("the revision".to_owned(), text, fault);
+        match self.read_date(text) {
+            Ok(date) => Ok(Revision::Date(date)),
+            Err(_) if is_integer(text) => {
+                text.parse().map(Revision::Integer).map_err(|_| bad(ValueFault::TooLarge))
+            }
+            Err(fault) => Err(bad(fault)),
+        }
+    }
+
+    /// The revision that a JSON value, known to be valid, stands for.
+    fn read_json(&self, value: &str) -> Result<Revision, ChangeError> {
+        let bad = |fault| self.bad_value(format!("the field {:?}", excerpt(&self.field)), value, fault);
+        match value.as_bytes() {
+            [b'"', ..] => {
+                let text = unquote(value).map_err(ChangeError::Json)?;
+                self.read_date(&text).map(Revision::Date).map_err(bad)
+            }
+            [b'-' | b'0'..=b'9', ..] if value.contains(['.', 'e', 'E']) => Err(bad(ValueFault::NotWhole)),
+            [b'-' | b'0'..=b'9', ..] => {
+                value.parse().map(Revision::Integer).map_err(|_| bad(ValueFault::TooLarge))
+            }
+            [b'{', ..] => Err(bad(ValueFault::WrongType("an object"))),
+            [b'[', ..] => Err(bad(ValueFault::WrongType("a list"))),
+            [b'n', ..] => Err(bad(ValueFault::WrongType("null"))),
+            _ => Err(bad(ValueFault::WrongType("a boolean"))),
+        }
+    }
+
+    fn read_date(&self, text: &str) -> Result<Date, ValueFault> {
+        if text.len() > MAX_DATE_TEXT {
+            return Err(ValueFault::TooLong);
+        }
+        let read = match &self.layout {
+            Some(layout) => layout.parse(text),
+            None => rfc3339::parse(text),
+        };
+        match read {
+            Ok(instant) => Ok(Date::new(instant, text)),
+            Err(error) => Err(ValueFault::NotADate(error.fault)),
+        }
+    }
+
+    fn bad_value(&self, subject: String, value: &str, fault: ValueFault) -> ChangeError {
+        let format = self.format().map_or_else(|| rfc3339::NAME.to_owned(), excerpt);
+        ChangeError::Value(Box::new(BadValue { subject, value: excerpt(value), format, fault }))
+    }
+}
+
+/// What is between the quotes of a JSON string.
+fn unquote(string: &str) -> Result<Cow<'_, str>, serde_json::Error> {
+    if string.contains('\\') {
+        serde_json::from_str(string).map(Cow::Owned)
+    } else {
+        Ok(Cow::Borrowed(&string[1..string.len() - 1]))
+    }
+}
+
+/// Whether JSON would take the text for an integer: no plus sign, no leading zeros.
+fn is_integer(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
+    match digits {
+        [b'0'] => true,
+        [b'1'..=b'9', rest @ ..] => rest.iter().all(u8::is_ascii_digit),
+        _ => false,
+    }
+}

@@ -1,0 +1,323 @@
+//! What each step does to a world, and the promises that can be seen without knowing the client.
+
+use std::rc::Rc;
+
+use super::super::{Attempt, Filled, Met, Record, SweepKind, Trouble, Verdict};
+use super::ledger;
+use super::step::{Answer, Left, Records, Scope, Step};
+use super::watch::{Life, Watch};
+use super::world::{Backup, NOW, World};
+use crate::document::{Effect, Intent, Row, apply};
+use crate::feed::rule::Rules;
+use crate::ids::{Ordinal, Seq};
+use crate::revision::Revision;
+
+impl<W: Watch> World<W> {
+    /// One step, taken. An error is a promise broken.
+    pub fn take(&mut self, step: Step, scope: &Scope) -> Result<(), String> {
+        self.happens(step, scope)?;
+        if let Some(ordinal) = self.feed.waiting.keys().find(|ordinal| self.feed.dead.contains(ordinal.0)) {
+            return Err(format!("document {ordinal} is owed and given up"));
+        }
+        let Left { crashes, stops, restores, .. } = self.left;
+        match scope.records {
+            // In the last life nobody will ever look at the ledger again, so when it is written makes no
+            // difference; except that it must be, for marks and replays.
+            Records::AtOnce if crashes + stops + restores == 0 => self.record_at_once(),
+            Records::AtOnce if step == Step::Take => self.record_at_once(),
+            Records::AtOnce | Records::Apart => Ok(()),
+        }
+    }
+
+    fn record_at_once(&mut self) -> Result<(), String> {
+        if self.hand.is_none() {
+            self.take_record()?;
+        }
+        if self.hand.is_some() {
+            self.commit();
+        }
+        Ok(())
+    }
+
+    fn happens(&mut self, step: Step, scope: &Scope) -> Result<(), String> {
+        match step {
+            Step::Put(doc) | Step::Delete(doc) => {
+                self.left.events -= 1;
+                if scope.outdated {
+                    self.stale[doc] = self.rows.get(doc).copied();
+                }
+                self.originates(doc, matches!(step, Step::Delete(_)));
+            }
+            Step::Read => self.read(self.next().expect("a step that can happen"), scope)?,
+            Step::ReadStale(doc) => self.read(self.stale[doc].expect("a step that can happen"), scope)?,
+            Step::Skip => {
+                let next = self.next().expect("a step that can happen");
+                self.feed.skip_to(Seq(next.seq.0 - 1));
+            }
+            Step::Tail => {
+                self.feed.skip_to(self.head);
+                self.feed.reached_tail();
+                self.watch.reaches_tail(self.feed.position());
+            }
+            Step::Retry(doc) => self.retry(self.rows[doc], scope)?,
+            Step::RetryStale(doc) => self.retry(self.stale[doc].expect("a step that can happen"), scope)?,
+            Step::Answer(doc, answer) => {
+                let attempt = self.open[doc].take().expect("a step that can happen");
+                self.feed.settle(attempt.ordinal, verdict(&attempt, answer));
+                self.watch.ends(&attempt, answer);
+            }
+            Step::Displace => self.feed.displace(scope.window.expect("a step that can happen"), NOW),
+            Step::Take => self.take_record()?,
+            Step::Commit => self.commit(),
+            Step::Crash => {
+                self.left.crashes -= 1;
+                self.crash();
+            }
+            Step::Stop => {
+                self.left.stops -= 1;
+                self.stop()?;
+            }
+            Step::Replay => {
+                let replay = u64::from(self.left.replays);
+                self.left.replays -= 1;
+                self.feed.start_sweep(SweepKind::Replay { since: NOW }, replay);
+                self.watch.sweeps(&self.rows, replay);
+            }
+            Step::Sweep => self.sweep()?,
+            Step::Ask(doc) => {
+                let (row, replay) = (self.rows[doc], u64::from(self.left.replays));
+                if self.feed.request(&row, replay, NOW) {
+                    self.left.replays -= 1;
+                    self.watch.meets(&row);
+                    self.watch.asks(&row, replay);
+                }
+            }
+            Step::Drop(doc) => {
+                self.left.drops -= 1;
+                self.feed.drop_dead(Ordinal(doc as u64 + 1), self.rows[doc].seq);
+                self.watch.drops(doc);
+            }
+            Step::BeginAgain => {
+                self.left.beginnings -= 1;
+                self.stale.fill(None);
+                self.feed.begin_again(self.head);
+                self.watch.begins_again(&self.rows, self.head);
+            }
+            Step::Backup => self.backup = Some(Rc::new(self.back_up())),
+            Step::Restore { ledger } => {
+                self.left.restores -= 1;
+                self.restore(ledger);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn originates(&mut self, doc: usize, delete: bool) {
+        let revision = Revision::Integer(self.head.0 as i64 + 1);
+        let current = self.rows.get(doc).map(|row| (*row, Revision::Integer(row.seq.0 as i64)));
+        let intent = match delete {
+            true => Intent::Delete { revision: Some(revision) },
+            false => Intent::Put { revision, content: Default::default() },
+        };
+        let (seq, ordinal) = (Seq(self.head.0 + 1), Ordinal(doc as u64 + 1));
+        match apply(current.as_ref().map(|(row, has)| (row, has)), &intent, seq, ordinal) {
+            Effect::Change { row, .. } => {
+                self.head = seq;
+                match self.rows.get_mut(doc) {
+                    Some(newest) => *newest = row,
+                    None => self.rows.push(row),
+                }
+            }
+            Effect::Nothing(outcome) => unreachable!("a newer revision is {outcome:?}"),
+        }
+    }
+
+    fn read(&mut self, row: Row, scope: &Scope) -> Result<(), String> {
+        if !self.feed.may_issue(row.seq) {
+            return self.raise_mark(row.seq, scope);
+        }
+        // A row that stands already is decided on when it is retried.
+        if self.feed.waiting.get(&row.ordinal).is_none_or(|standing| standing.seq != row.seq) {
+            self.watch.meets(&row);
+        }
+        match self.feed.read(&row) {
+            Met::Send(attempt) => self.begin(&row, attempt),
+            Met::Busy => Ok(()),
+            // An outdated row is passed by because a newer one was sent; that one is watched.
+            Met::Settled if row != self.rows[row.ordinal.0 as usize - 1] => Ok(()),
+            Met::Settled => {
+                let stands = self.feed.waiting.contains_key(&row.ordinal);
+                self.watch.passes(&row, stands)
+            }
+        }
+    }
+
+    fn retry(&mut self, row: Row, scope: &Scope) -> Result<(), String> {
+        if !self.feed.may_issue(row.seq) {
+            return self.raise_mark(row.seq, scope);
+        }
+        self.watch.meets(&row);
+        match self.feed.retry(&row) {
+            Some(attempt) => self.begin(&row, attempt),
+            None => {
+                let stands = self.may_retry(row.ordinal.0 as usize - 1);
+                self.watch.passes_by(&row, stands)
+            }
+        }
+    }
+
+    fn raise_mark(&mut self, seq: Seq, scope: &Scope) -> Result<(), String> {
+        self.feed.want_issue(Seq(seq.0 + scope.block - 1));
+        match scope.records {
+            Records::AtOnce => self.record_at_once(),
+            Records::Apart => Ok(()),
+        }
+    }
+
+    fn begin(&mut self, row: &Row, attempt: Attempt) -> Result<(), String> {
+        self.begun += 1;
+        let doc = row.ordinal.0 as usize - 1;
+        if self.open[doc].is_some() {
+            return Err(format!("a second request for document {doc} while one is open"));
+        }
+        if attempt.seq > self.saved.issued && self.is_sound() {
+            return Err(format!("change {} is sent beyond the mark {}", attempt.seq, self.saved.issued));
+        }
+        if attempt.seq != row.seq || attempt.ordinal != row.ordinal {
+            return Err(format!("{attempt:?} is not about {row:?}"));
+        }
+        self.watch.begins(row, &attempt)?;
+        self.open[doc] = Some(attempt);
+        Ok(())
+    }
+
+    fn take_record(&mut self) -> Result<(), String> {
+        let Some(record) = self.feed.take_record() else { return Ok(()) };
+        if self.is_sound() {
+            self.covers(&record)?;
+        }
+        self.watch.takes();
+        self.hand = Some(record);
+        Ok(())
+    }
+
+    /// With a rule removed, what matters is which promise breaks in the end.
+    fn is_sound(&self) -> bool {
+        self.feed.rules == Rules::default()
+    }
+
+    /// Everything that is owed or open is beyond the recorded position, or stands.
+    fn covers(&self, record: &Record) -> Result<(), String> {
+        let passed = |seq: Seq| seq <= record.cursor || record.ahead.contains(seq);
+        let swept = |row: &Row| {
+            record.sweep.as_ref().is_some_and(|sweep| row.seq > sweep.position && row.seq <= sweep.end)
+        };
+        for row in self.rows.iter().filter(|row| passed(row.seq) && !swept(row)) {
+            let stands = self.feed.waiting.get(&row.ordinal).is_some_and(|standing| standing.seq == row.seq);
+            if !stands && self.watch.owes(row) {
+                return Err(format!(
+                    "the recorded position passes {row:?}, which is owed and does not stand"
+                ));
+            }
+        }
+        for attempt in self.open.iter().flatten().filter(|attempt| attempt.seq <= record.cursor) {
+            if !self.feed.waiting.contains_key(&attempt.ordinal) {
+                return Err(format!("the recorded cursor passes {attempt:?}, which is open"));
+            }
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self) {
+        let record = self.hand.take().expect("a step that can happen");
+        ledger::write(Rc::make_mut(&mut self.saved), &record);
+        self.feed.recorded();
+        self.watch.commits();
+    }
+
+    /// The process dies, or another owner takes the feed over: what was open may still arrive.
+    fn crash(&mut self) {
+        for open in &mut self.open {
+            if let Some(attempt) = open.take() {
+                self.watch.ends(&attempt, Answer::Lost);
+            }
+        }
+        self.hand = None;
+        self.watch.opens(&self.saved, Life::AfterCrash);
+        if self.saved.strange {
+            self.watch.restores(&self.rows);
+        }
+        self.reopen(self.feed.rules);
+    }
+
+    /// A clean stop: all is settled, the last record is durable.
+    fn stop(&mut self) -> Result<(), String> {
+        self.feed.close();
+        self.record_at_once()?;
+        let cursor = self.feed.cursor();
+        self.watch.opens(&self.saved, Life::AfterStop { cursor });
+        self.reopen(self.feed.rules);
+        Ok(())
+    }
+
+    fn sweep(&mut self) -> Result<(), String> {
+        let sweep = self.feed.sweep.clone().expect("a step that can happen");
+        let ahead = self.rows.iter().filter(|row| row.seq > sweep.position && row.seq <= sweep.end);
+        let Some(row) = ahead.min_by_key(|row| row.seq).copied() else {
+            self.feed.sweep_to(sweep.end);
+            return Ok(());
+        };
+        match self.feed.sweep(&row, NOW, NOW) {
+            Filled::Taken => {
+                self.watch.meets(&row);
+                self.watch.asks(&row, sweep.replay);
+                Ok(())
+            }
+            Filled::Passed if sweep.kind == SweepKind::Beginning => Ok(()),
+            Filled::Passed => self.watch.passes_by(&row, self.feed.waiting.contains_key(&row.ordinal)),
+            Filled::Blocked => Ok(()),
+        }
+    }
+
+    fn back_up(&self) -> Backup {
+        Backup { rows: self.rows.clone(), head: self.head, saved: self.saved.clone() }
+    }
+
+    /// Log and ledger, or the log alone, are again what they were at the backup.
+    fn restore(&mut self, ledger: bool) {
+        let backup = self.backup.take().expect("a step that can happen");
+        let Backup { rows, head, saved } = backup.as_ref();
+        self.crash();
+        (self.rows, self.head) = (rows.clone(), *head);
+        if ledger {
+            self.saved = saved.clone();
+        }
+        // A cursor beyond the tail is seen without being told. But only as long as the log has not grown
+        // again: after that nobody sees it who has not noted it, so the engine has to tell from then on.
+        Rc::make_mut(&mut self.saved).strange = self.saved.cursor <= self.head;
+        self.watch.restores(&self.rows);
+        self.reopen(self.feed.rules);
+        Rc::make_mut(&mut self.saved).strange = true;
+    }
+}
+
+fn verdict(attempt: &Attempt, answer: Answer) -> Verdict {
+    // The count stands still, or there would be no end of states.
+    let trouble = Box::new(Trouble {
+        attempts: 1,
+        first_attempt_at: NOW,
+        last_attempt_at: NOW,
+        action: attempt.action,
+        status: None,
+        error: None,
+        response: None,
+    });
+    match answer {
+        Answer::Success => Verdict::Delivered,
+        Answer::Discard => Verdict::Discarded,
+        Answer::Lost => Verdict::Retry { due: NOW, doubtful: true, trouble },
+        Answer::Refused => Verdict::Retry { due: NOW, doubtful: false, trouble },
+        Answer::LostAtLast => Verdict::GiveUp { doubtful: true, trouble },
+        Answer::RefusedAtLast => Verdict::GiveUp { doubtful: false, trouble },
+    }
+}

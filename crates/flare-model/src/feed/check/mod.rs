@@ -1,0 +1,164 @@
+//! An exhaustive check of the rules in small scopes, over the very code of [`Feed`](super::Feed): every
+//! interleaving of an origin, a reader, retries, answers, lost answers, records, crashes, stops, replays and
+//! restores, each as far as its scope goes.
+//!
+//! A step goes from world to world ([`world`], [`act`]); all worlds of a scope are visited, the nearest first
+//! ([`search`]); someone who remembers everything says at each step whether a promise is broken ([`ghost`]). The
+//! rules are removed one by one in [`removed`].
+//!
+//! `FLARE_CHECK_DEEP=1` goes deeper: minutes and gigabytes instead of seconds.
+
+mod act;
+mod ghost;
+pub mod ledger;
+pub mod print;
+mod removed;
+pub mod search;
+pub mod step;
+pub mod watch;
+pub mod world;
+
+use step::{Answer, Left, Records, SMALL, Scope, Step};
+
+const LOST_OR_REFUSED: &[Answer] = &[Answer::Success, Answer::Lost, Answer::Refused];
+const NOTHING_GIVEN_UP: &[Answer] = &[Answer::Success, Answer::Lost, Answer::Refused, Answer::Discard];
+
+fn holds(scope: Scope) {
+    match search::search(&scope, None) {
+        Ok(seen) => println!("{scope:?}\n{seen:?}"),
+        Err(violation) => panic!("{scope:?}\n{violation}"),
+    }
+}
+
+/// Looks further, if that is asked for.
+fn holds_deeply(scope: Scope) {
+    if std::env::var_os("FLARE_CHECK_DEEP").is_some() {
+        holds(scope);
+    }
+}
+
+#[test]
+fn one_document_survives_a_crash() {
+    holds(SMALL);
+    let scope =
+        Scope { left: Left { events: 4, ..SMALL.left }, answers: NOTHING_GIVEN_UP, block: 2, ..SMALL };
+    holds(scope);
+    holds_deeply(Scope { left: Left { events: 5, ..SMALL.left }, answers: &Answer::ALL, ..scope });
+}
+
+#[test]
+fn one_document_survives_two_crashes() {
+    let left = Left { crashes: 2, ..SMALL.left };
+    let scope = Scope { left, answers: NOTHING_GIVEN_UP, block: 2, ..SMALL };
+    holds(scope);
+    holds(Scope { answers: LOST_OR_REFUSED, block: 4, ..scope });
+    holds_deeply(Scope { left: Left { events: 4, ..left }, answers: &Answer::ALL, ..scope });
+}
+
+#[test]
+fn two_documents_survive_a_crash() {
+    let scope = Scope { docs: 2, answers: LOST_OR_REFUSED, block: 2, ..SMALL };
+    holds(scope);
+    holds_deeply(Scope { left: Left { events: 4, ..SMALL.left }, ..scope });
+    holds_deeply(Scope { left: Left { crashes: 2, ..SMALL.left }, ..scope });
+}
+
+#[test]
+fn a_full_window_loses_nothing() {
+    let scope = Scope { docs: 2, answers: LOST_OR_REFUSED, block: 2, window: Some(1), ..SMALL };
+    holds(scope);
+    holds(Scope { answers: &[Answer::Success, Answer::LostAtLast], ..scope });
+    let four = Left { events: 4, ..SMALL.left };
+    holds(Scope { left: four, answers: &[Answer::Success], ..scope });
+    holds_deeply(Scope { left: four, answers: &[Answer::Success, Answer::Lost], ..scope });
+    holds_deeply(Scope { left: four, answers: &[Answer::Success, Answer::Lost], window: Some(2), ..scope });
+}
+
+#[test]
+fn a_clean_stop_leaves_no_doubt() {
+    let left = Left { stops: 1, ..SMALL.left };
+    let scope = Scope { left, answers: LOST_OR_REFUSED, block: 2, ..SMALL };
+    holds(scope);
+    holds_deeply(Scope { left: Left { stops: 2, ..left }, answers: &Answer::ALL, ..scope });
+}
+
+#[test]
+fn replays_send_everything_again_once() {
+    let left = Left { events: 2, replays: 1, ..SMALL.left };
+    let scope = Scope { docs: 2, left, answers: LOST_OR_REFUSED, block: 2, sweeps: true, ..SMALL };
+    holds(scope);
+    let twice = Scope { docs: 1, left: Left { replays: 2, ..left }, ..scope };
+    holds(twice);
+    holds_deeply(Scope { left: Left { replays: 2, drops: 1, ..left }, answers: &Answer::ALL, ..twice });
+    holds_deeply(Scope { left: Left { crashes: 2, ..left }, answers: NOTHING_GIVEN_UP, ..twice });
+}
+
+#[test]
+fn dead_letters_can_be_dropped_and_replayed() {
+    let left = Left { events: 2, replays: 1, drops: 1, ..SMALL.left };
+    holds(Scope { left, block: 2, ..SMALL });
+}
+
+#[test]
+fn a_feed_that_starts_at_the_beginning_gets_everything() {
+    let left = Left { events: 1, ..SMALL.left };
+    let before = &[Step::Put(0), Step::Put(1)];
+    let scope = Scope { docs: 2, left, answers: LOST_OR_REFUSED, block: 3, before, beginning: true, ..SMALL };
+    holds(scope);
+    let before = &[Step::Put(0), Step::Put(1), Step::Delete(0)];
+    holds_deeply(Scope { left: Left { events: 2, ..left }, before, answers: NOTHING_GIVEN_UP, ..scope });
+}
+
+#[test]
+fn a_feed_that_starts_now_gets_only_what_changes() {
+    let left = Left { events: 2, ..SMALL.left };
+    let before = &[Step::Put(0), Step::Put(1), Step::Delete(1)];
+    holds(Scope { docs: 2, left, answers: LOST_OR_REFUSED, block: 2, before, ..SMALL });
+}
+
+#[test]
+fn rows_that_are_outdated_do_no_harm() {
+    let scope = Scope { answers: LOST_OR_REFUSED, block: 2, outdated: true, skips: true, ..SMALL };
+    holds(scope);
+    holds_deeply(Scope { left: Left { events: 4, ..SMALL.left }, ..scope });
+}
+
+#[test]
+fn deletes_may_repeat_and_the_log_may_have_gaps() {
+    let scope = Scope { answers: LOST_OR_REFUSED, block: 2, again: true, skips: true, ..SMALL };
+    holds(scope);
+    holds_deeply(Scope { docs: 2, ..scope });
+}
+
+#[test]
+fn things_happen_while_a_record_is_written() {
+    let left = Left { events: 2, ..SMALL.left };
+    let scope = Scope { left, records: Records::Apart, ..SMALL };
+    holds(scope);
+    let replay = Scope { left: Left { replays: 1, ..left }, answers: LOST_OR_REFUSED, block: 2, ..scope };
+    holds(replay);
+    holds_deeply(Scope { records: Records::Apart, ..SMALL });
+    holds_deeply(Scope { docs: 2, answers: LOST_OR_REFUSED, block: 2, ..scope });
+}
+
+#[test]
+fn a_feed_that_begins_again_sends_everything_again() {
+    let left = Left { events: 2, beginnings: 1, ..SMALL.left };
+    let scope = Scope { left, answers: LOST_OR_REFUSED, block: 2, ..SMALL };
+    holds(scope);
+    holds(Scope { records: Records::Apart, answers: &[Answer::Success, Answer::Lost], ..scope });
+    let before = &[Step::Put(0), Step::Delete(0)];
+    holds(Scope { left: Left { events: 1, ..left }, before, ..scope });
+    holds_deeply(Scope { left: Left { events: 3, ..left }, answers: NOTHING_GIVEN_UP, ..scope });
+}
+
+#[test]
+fn a_restore_puts_everything_in_doubt() {
+    let left = Left { crashes: 0, restores: 1, ..SMALL.left };
+    let scope = Scope { left, answers: LOST_OR_REFUSED, block: 2, ..SMALL };
+    holds(scope);
+    let crash = Left { events: 2, crashes: 1, ..left };
+    holds(Scope { left: crash, ..scope });
+    holds_deeply(Scope { left: Left { events: 3, ..crash }, ..scope });
+    holds_deeply(Scope { docs: 2, ..scope });
+}

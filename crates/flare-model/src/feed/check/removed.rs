@@ -1,0 +1,87 @@
+//! Each rule, removed on purpose, breaks a promise: so none is superfluous, and the search is not blind.
+//!
+//! What is checked directly on records and marks is left out here, see [`World`](super::world::World): what counts
+//! is that a client gets something wrong, or does not get it at all.
+
+use super::search::search;
+use super::step::{Answer, Left, SMALL, Scope};
+use crate::feed::rule::Rule;
+
+const NOTHING_FAILS: &[Answer] = &[Answer::Success];
+const ANSWERS_GET_LOST: &[Answer] = &[Answer::Success, Answer::Lost];
+
+const SOME_ARE_REFUSED: &[Answer] = &[Answer::Success, Answer::Refused];
+
+const CRASH: Scope = Scope { answers: ANSWERS_GET_LOST, block: 2, ..SMALL };
+const REFUSED: Scope = Scope { answers: SOME_ARE_REFUSED, ..CRASH };
+const MORE_EVENTS: Scope = Scope { left: Left { events: 4, ..SMALL.left }, ..CRASH };
+const TWO_CRASHES: Scope = Scope { left: Left { crashes: 2, ..SMALL.left }, block: 4, ..CRASH };
+const STOPS: Scope =
+    Scope { left: Left { events: 2, stops: 1, ..SMALL.left }, answers: &Answer::ALL, ..CRASH };
+const NO_CRASH: Scope = Scope { left: Left { crashes: 0, ..SMALL.left }, answers: &Answer::ALL, ..CRASH };
+const OUTDATED: Scope = Scope { outdated: true, ..NO_CRASH };
+const WINDOW: Scope = Scope { docs: 2, window: Some(1), ..CRASH };
+const MORE_IN_WINDOW: Scope = Scope { left: MORE_EVENTS.left, answers: NOTHING_FAILS, ..WINDOW };
+const GIVING_UP: Scope = Scope { answers: &[Answer::Success, Answer::LostAtLast], ..WINDOW };
+const REPLAY: Scope = Scope { left: Left { events: 2, replays: 1, ..SMALL.left }, sweeps: true, ..CRASH };
+const BEGIN_AGAIN: Scope = Scope { left: Left { beginnings: 1, ..SMALL.left }, ..CRASH };
+const RESTORE: Scope = Scope { left: Left { restores: 1, crashes: 0, ..SMALL.left }, ..CRASH };
+
+fn breaks(rule: Rule, scope: Scope) {
+    match search(&scope, Some(rule)) {
+        Ok(seen) => panic!("without {rule:?} nothing breaks: {seen:?}"),
+        Err(violation) => println!("without {rule:?}:\n{violation}"),
+    }
+}
+
+macro_rules! removed {
+    ($($sentence:ident: $rule:ident, $scope:ident;)*) => {
+        const TRIED: &[Rule] = &[$(Rule::$rule),*];
+        $(
+            #[test]
+            fn $sentence() {
+                breaks(Rule::$rule, $scope);
+            }
+        )*
+    };
+}
+
+removed! {
+    what_is_settled_ahead_must_be_remembered_over_a_crash: Ahead, CRASH;
+    what_a_retry_settles_ahead_of_the_reader_must_be_remembered: Outrun, NO_CRASH;
+    a_row_that_is_outdated_when_read_must_be_passed_by: OutdatedRead, OUTDATED;
+    a_row_that_is_outdated_when_retried_must_be_passed_by: OutdatedRetry, OUTDATED;
+    an_unknown_outcome_must_leave_doubt: Doubt, NO_CRASH;
+    an_update_must_leave_no_doubt: UpdateIsSafe, NO_CRASH;
+    a_discard_must_keep_doubt: DiscardKeepsDoubt, NO_CRASH;
+    changes_beyond_the_cursor_must_be_judged_after_a_crash: JudgeChanges, CRASH;
+    standings_must_be_judged_after_a_crash: JudgeStandings, REFUSED;
+    a_document_must_be_judged_once_in_a_life: JudgeOnce, CRASH;
+    a_delete_before_this_life_of_a_document_must_count: BeforeChange, CRASH;
+    a_delete_before_this_life_must_count_for_a_standing_too: BeforeStanding, REFUSED;
+    judging_must_go_on_to_the_tail: JudgeToTheTail, CRASH;
+    judging_must_not_go_beyond_the_tail: JudgeNoFurther, TWO_CRASHES;
+    the_recorded_cursor_must_rest_during_judging: CursorRests, TWO_CRASHES;
+    a_stop_must_leave_what_is_to_be_judged_to_the_next_life: StopKeepsJudging, STOPS;
+    a_stop_with_nothing_to_judge_must_leave_no_doubt: StopIsClean, STOPS;
+    nothing_must_be_sent_beyond_the_mark: Issued, CRASH;
+    an_open_attempt_must_hold_the_cursor: OpenHolds, CRASH;
+    an_open_attempt_ahead_of_the_reader_must_hold_the_cursor: OpenAheadHolds, MORE_EVENTS;
+    a_failure_must_leave_a_standing_even_if_the_document_changed: StandsWhenChanged, CRASH;
+    what_is_pushed_out_of_the_window_must_stand: DisplacedStands, WINDOW;
+    what_is_pushed_out_of_the_window_must_carry_its_doubt: DisplacedDoubt, MORE_IN_WINDOW;
+    only_the_newest_revision_must_be_given_up: GiveUpNewest, GIVING_UP;
+    a_sweep_must_wait_for_documents_in_flight: SweepWaits, REPLAY;
+    a_sweep_must_take_what_is_settled_ahead_of_the_reader: SweepAhead, REPLAY;
+    a_replay_must_be_durable_before_it_is_sent: ReplayDurable, REPLAY;
+    a_change_must_keep_its_identity_when_a_replay_is_pending: ReplayOwnId, REPLAY;
+    the_numbers_of_another_log_must_mean_nothing: OtherLog, RESTORE;
+    the_documents_of_another_log_must_mean_nothing: OtherDocuments, RESTORE;
+    a_feed_that_begins_again_must_forget_what_the_ledger_has: ForgetUnrecorded, BEGIN_AGAIN;
+}
+
+#[test]
+fn every_rule_is_removed_once() {
+    assert_eq!(TRIED, Rule::ALL);
+    assert_eq!(Rule::ALL.map(|rule| rule as usize).to_vec(), (0..Rule::ALL.len()).collect::<Vec<_>>());
+}

@@ -1,0 +1,241 @@
+//! The world of the checks: an origin and its log, one feed with its ledger, and requests under way. A step
+//! goes in; the world after it, or the promise it broke, comes out.
+//!
+//! It does what an engine and the journey do around a feed, and nothing more: it hands rows over in order,
+//! asks for the mark, makes records durable, and forgets everything but the ledger in a crash. What became of
+//! a request is chosen by whoever explores. A request that was lost may be processed by the client at any
+//! later time; so this world has no step for it: the [`Watch`] counts with it from then on.
+
+use std::rc::Rc;
+
+use super::super::{Attempt, Feed, Record, Saved, State, Sweep, SweepKind};
+use super::print::Print;
+use super::step::{Left, Scope, Step};
+use super::watch::Watch;
+use crate::document::Row;
+use crate::feed::rule::{Rule, Rules};
+use crate::ids::{Ordinal, Seq};
+use crate::time::Timestamp;
+
+/// No rule of a feed looks at the time, so it stands still.
+pub const NOW: Timestamp = Timestamp::from_millis(0);
+
+/// Log and ledger as they were once.
+pub struct Backup {
+    pub rows: Vec<Row>,
+    pub head: Seq,
+    pub saved: Rc<Saved>,
+}
+
+#[derive(Clone)]
+pub struct World<W> {
+    /// The log: the newest row of each document.
+    pub rows: Vec<Row>,
+    /// The row before the newest, where a scope wants rows to be outdated when they reach the feed.
+    pub(super) stale: Vec<Option<Row>>,
+    pub head: Seq,
+    pub feed: Feed,
+    pub saved: Rc<Saved>,
+    /// A record that was taken and is not durable.
+    pub(super) hand: Option<Record>,
+    pub open: Vec<Option<Attempt>>,
+    pub left: Left,
+    pub(super) backup: Option<Rc<Backup>>,
+    pub watch: W,
+    /// How many requests were begun. Not part of the state.
+    pub begun: usize,
+}
+
+impl<W: Watch> World<W> {
+    /// A feed that was just created on a log that has `scope.before` already.
+    pub fn new(scope: &Scope, watch: W, removed: Option<Rule>) -> World<W> {
+        let mut world = World {
+            rows: Vec::new(),
+            stale: vec![None; scope.docs],
+            head: Seq(0),
+            feed: Feed::open(Saved::default(), Seq(0)),
+            saved: Rc::default(),
+            hand: None,
+            open: vec![None; scope.docs],
+            left: scope.left,
+            backup: None,
+            watch,
+            begun: 0,
+        };
+        for step in scope.before {
+            match *step {
+                Step::Put(doc) => world.originates(doc, false),
+                Step::Delete(doc) => world.originates(doc, true),
+                other => unreachable!("{other:?} is not the origin's"),
+            }
+        }
+        let kind = SweepKind::Beginning;
+        let sweep = Sweep { replay: 0, kind, position: Seq(0), end: world.head };
+        world.saved = Rc::new(Saved {
+            cursor: world.head,
+            sweep: scope.beginning.then_some(sweep),
+            ..Saved::default()
+        });
+        world.watch.starts(&world.rows, scope.beginning);
+        world.reopen(Rules::without(removed));
+        world
+    }
+
+    pub(super) fn reopen(&mut self, rules: Rules) {
+        // A new life fetches its rows anew.
+        self.stale.fill(None);
+        self.feed = Feed::open_under(rules, Saved::clone(&self.saved), self.head);
+    }
+
+    /// The steps that can happen now.
+    pub fn steps(&self, scope: &Scope) -> Vec<Step> {
+        let mut steps = Vec::with_capacity(16);
+        let docs = 0..self.rows.len();
+        for doc in docs.clone() {
+            if self.open[doc].is_some() {
+                steps.extend(scope.answers.iter().map(|answer| Step::Answer(doc, *answer)));
+            } else if self.may_retry(doc) {
+                steps.push(Step::Retry(doc));
+                if self.stale[doc].is_some() {
+                    steps.push(Step::RetryStale(doc));
+                }
+            }
+        }
+        match self.next() {
+            Some(row) => {
+                steps.push(Step::Read);
+                if scope.skips && row.seq.0 > self.feed.position().0 + 1 {
+                    steps.push(Step::Skip);
+                }
+            }
+            None if self.at_tail() => {}
+            None => steps.push(Step::Tail),
+        }
+        if let Some(doc) = docs.clone().find(|doc| self.outdated(*doc)) {
+            steps.push(Step::ReadStale(doc));
+        }
+        if self.feed.sweep.is_some() {
+            steps.push(Step::Sweep);
+        }
+        match self.hand {
+            Some(_) => steps.push(Step::Commit),
+            None if self.feed.delta.dirty => steps.push(Step::Take),
+            None => {}
+        }
+        if self.left.events > 0 {
+            steps.extend((0..scope.docs.min(self.rows.len() + 1)).map(Step::Put));
+            steps
+                .extend(docs.clone().filter(|doc| !self.rows[*doc].deleted || scope.again).map(Step::Delete));
+            if scope.again && self.rows.len() < scope.docs {
+                steps.push(Step::Delete(self.rows.len()));
+            }
+        }
+        if scope.window.is_some_and(|window| self.too_wide(window)) {
+            steps.push(Step::Displace);
+        }
+        if self.left.crashes > 0 {
+            steps.push(Step::Crash);
+        }
+        if self.left.stops > 0 && self.hand.is_none() && self.open.iter().all(Option::is_none) {
+            steps.push(Step::Stop);
+        }
+        if self.left.replays > 0 {
+            if scope.sweeps && self.feed.sweep.is_none() {
+                steps.push(Step::Replay);
+            }
+            steps.extend(docs.clone().map(Step::Ask));
+        }
+        if self.left.drops > 0 {
+            steps.extend(docs.filter(|doc| self.feed.dead.contains(*doc as u64 + 1)).map(Step::Drop));
+        }
+        if self.left.beginnings > 0 && self.open.iter().all(Option::is_none) {
+            steps.push(Step::BeginAgain);
+        }
+        if self.left.restores > 0 {
+            match self.backup {
+                None => steps.push(Step::Backup),
+                Some(_) => steps.extend([Step::Restore { ledger: true }, Step::Restore { ledger: false }]),
+            }
+        }
+        steps
+    }
+
+    pub(super) fn may_retry(&self, doc: usize) -> bool {
+        let ordinal = Ordinal(doc as u64 + 1);
+        let durable = !self.feed.unrecorded.contains(&ordinal) || !self.feed.rules.keeps(Rule::ReplayDurable);
+        self.feed.waiting.contains_key(&ordinal) && durable || self.feed.again.contains_key(&ordinal)
+    }
+
+    pub(super) fn next(&self) -> Option<Row> {
+        let beyond = self.rows.iter().filter(|row| row.seq > self.feed.position());
+        beyond.min_by_key(|row| row.seq).copied()
+    }
+
+    /// Whether the feed knows already that there is nothing beyond the reader.
+    fn at_tail(&self) -> bool {
+        let told = self.feed.judge.as_ref().is_none_or(|judge| judge.until.is_some());
+        told && self.feed.position() == self.head
+    }
+
+    /// Whether the reader may still hand over the row before the newest: it got its page before the change.
+    fn outdated(&self, doc: usize) -> bool {
+        let next = self.next();
+        self.stale[doc]
+            .is_some_and(|row| row.seq > self.feed.position() && next.is_some_and(|next| row.seq < next.seq))
+    }
+
+    fn too_wide(&self, window: u64) -> bool {
+        self.feed.holes.first_key_value().is_some_and(|(seq, _)| self.feed.read.0 >= seq.0 + window)
+    }
+
+    /// What must hold when a quiet run has come to its end.
+    pub fn at_rest(&self) -> Result<(), String> {
+        let feed = &self.feed;
+        let owed = feed.waiting.len() + feed.again.len() + feed.unrecorded.len() + feed.open.len();
+        let waiting = |saved: &Saved| saved.standings.iter().any(|s| !matches!(s.state, State::Doubtful));
+        let wrong = match () {
+            () if feed.unsettled() > 0 => "there are holes",
+            () if feed.cursor() != self.head => "the cursor is not at the head",
+            () if self.saved.cursor != self.head => "the recorded cursor is not at the head",
+            () if feed.judge.is_some() => "judging has not ended",
+            () if !feed.extras.is_empty() => "settled changes are kept that the reader has passed",
+            () if owed > 0 || waiting(&self.saved) => "something is still owed",
+            () if feed.sweep.is_some() || self.saved.sweep.is_some() => "the sweep has not ended",
+            () if feed.held != self.saved.held || feed.dead != self.saved.dead => "the ledger differs",
+            () => return self.watch.rests(&self.rows, feed, &self.saved),
+        };
+        Err(format!("at rest: {wrong}"))
+    }
+
+    /// The world in a line: requests that are open, the reader, the ledger.
+    pub fn tell(&self) -> String {
+        let open = self.open.iter().flatten().map(|attempt| {
+            let Attempt { ordinal, seq, action, replay, .. } = attempt;
+            format!("{} {}@{seq} replay {replay}, ", ordinal.0 - 1, action.as_str())
+        });
+        let Saved { cursor, issued, .. } = *self.saved;
+        format!("{}read {}, recorded {cursor} of {issued}", open.collect::<String>(), self.feed.position())
+    }
+
+    pub fn print(&self) -> u128 {
+        let World { rows, stale, head, feed, saved, hand, open, left, backup, watch, begun: _ } = self;
+        let mut print = Print::new();
+        print.list(rows, Print::row);
+        print.list(stale.iter().flatten(), Print::row);
+        print.word(head.0);
+        print.feed(feed, hand.is_some());
+        print.saved(saved);
+        print.list(hand, Print::record);
+        print.list(open, |print, open| print.list(open, Print::attempt));
+        let Left { events, crashes, stops, replays, drops, restores, beginnings } = *left;
+        print.word(u64::from_le_bytes([events, crashes, stops, replays, drops, restores, beginnings, 0]));
+        print.list(backup, |print, backup| {
+            let Backup { rows, head, saved } = backup.as_ref();
+            print.list(rows, Print::row);
+            print.word(head.0);
+            print.saved(saved);
+        });
+        watch.print(&mut print);
+        print.end()
+    }
+}

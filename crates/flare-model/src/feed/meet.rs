@@ -1,0 +1,118 @@
+//! A row comes in, from the reader or for a retry; a request to send comes out, or nothing.
+
+use super::rule::Rule;
+use super::{Attempt, Feed, Met, Open, decide};
+use crate::document::Row;
+use crate::ids::Seq;
+
+impl Feed {
+    /// The reader meets the next row of the lane. Rows come in order of `seq`, each the newest of its document
+    /// when it was fetched; the caller has checked [`Feed::may_issue`].
+    pub fn read(&mut self, row: &Row) -> Met {
+        debug_assert!(row.seq > self.read, "rows come in order");
+        self.skip_to(Seq(row.seq.0 - 1));
+        self.read = row.seq;
+        self.delta.dirty = true;
+        match self.outran.get(&row.ordinal) {
+            // The row was fetched before the change that a retry has sent meanwhile.
+            Some(sent) if *sent > row.seq && self.rules.keeps(Rule::OutdatedRead) => return Met::Settled,
+            _ => self.outran.remove(&row.ordinal),
+        };
+        if self.extras.remove(&row.seq) || self.was_ahead(row.seq) {
+            self.needs_no_judgement(row.ordinal);
+            return Met::Settled;
+        }
+        if let Some(open) = self.open.get_mut(&row.ordinal) {
+            if open.seq != row.seq
+                && let Some(superseded) = open.newer.replace(row.seq)
+            {
+                self.holes.remove(&superseded);
+            }
+            if !self.rules.keeps(Rule::OpenHolds) {
+                self.holes.remove(&open.seq);
+            }
+            self.holes.insert(row.seq, row.ordinal);
+            return Met::Busy;
+        }
+        if let Some(superseded) = self.again.remove(&row.ordinal) {
+            self.holes.remove(&superseded);
+        }
+        if self.waiting.get(&row.ordinal).is_some_and(|standing| standing.seq == row.seq) {
+            return Met::Settled;
+        }
+        self.holes.insert(row.seq, row.ordinal);
+        match self.begin(row) {
+            Some(attempt) => Met::Send(attempt),
+            None => Met::Settled,
+        }
+    }
+
+    /// There is no row between the reader's position and `seq` (all of them moved on).
+    pub fn skip_to(&mut self, seq: Seq) {
+        if seq > self.read {
+            self.read = seq;
+            self.delta.dirty = true;
+        }
+        // Whatever was settled here has moved on too.
+        while self.extras.first().is_some_and(|settled| *settled <= self.read) {
+            self.extras.pop_first();
+        }
+    }
+
+    /// A document that is owed, or that changed while it was in flight, is decided on its newest row. `None`:
+    /// nothing to send, now or any more. The caller has checked [`Feed::may_issue`].
+    pub fn retry(&mut self, row: &Row) -> Option<Attempt> {
+        let unrecorded = self.unrecorded.contains(&row.ordinal) && self.rules.keeps(Rule::ReplayDurable);
+        if self.open.contains_key(&row.ordinal) || unrecorded {
+            return None;
+        }
+        let changed = self.again.get(&row.ordinal).copied();
+        let owed = self.waiting.get(&row.ordinal).map(|standing| standing.seq);
+        let newest = changed.max(owed)?;
+        // The row was fetched before the change that the reader has met meanwhile.
+        if row.seq < newest && self.rules.keeps(Rule::OutdatedRetry) {
+            return None;
+        }
+        self.again.remove(&row.ordinal);
+        if let Some(superseded) = changed.filter(|seq| *seq != row.seq) {
+            self.holes.remove(&superseded);
+        }
+        self.delta.dirty = true;
+        self.begin(row)
+    }
+
+    /// Decides about a row and opens the attempt, or settles the row with nothing to send.
+    fn begin(&mut self, row: &Row) -> Option<Attempt> {
+        let doubt = self.judged(row);
+        let held = self.held.contains(row.ordinal.0);
+        if row.seq > self.read {
+            self.outran.insert(row.ordinal, row.seq);
+        }
+        let Some(action) = decide(row, held, doubt) else {
+            self.clear_standing(row.ordinal);
+            self.settle_seq(row.seq);
+            return None;
+        };
+        // Unless a standing does, a hole has to hold the cursor below this attempt until it is settled. There is
+        // none if the reader has not come here yet, or has passed by because the document had moved on.
+        if !self.waiting.contains_key(&row.ordinal) && self.rules.keeps(Rule::OpenAheadHolds) {
+            self.holes.insert(row.seq, row.ordinal);
+        }
+        // What is said of an older change, how often it was tried and which replay wanted it, is not said of
+        // this one: a change has the same identity in every life, whatever else was asked for.
+        let own = !self.rules.keeps(Rule::ReplayOwnId);
+        let standing = self.waiting.get(&row.ordinal).filter(|standing| standing.seq == row.seq || own);
+        let trouble = standing.and_then(|standing| standing.trouble.as_deref());
+        let attempt = Attempt {
+            ordinal: row.ordinal,
+            seq: row.seq,
+            action,
+            replay: standing.map_or(0, |standing| standing.replay),
+            attempts: trouble.map_or(0, |trouble| trouble.attempts),
+            first_attempt_at: trouble.map(|trouble| trouble.first_attempt_at),
+        };
+        let open = Open { seq: row.seq, action, replay: attempt.replay, newer: None };
+        self.open.insert(row.ordinal, open);
+        Some(attempt)
+    }
+}

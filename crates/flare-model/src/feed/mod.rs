@@ -1,0 +1,254 @@
+//! A feed: what one client has of one lane, and what it still needs. The rules of the whole product, pure.
+//!
+//! Rows of the lane come in ([`Feed::read`], [`Feed::retry`], [`Feed::sweep`]); attempts come out, each to be
+//! sent once and to be [settled](Feed::settle); now and then a [`Record`] comes out that has to become
+//! durable as one. Nothing here does I/O or asks the time, so the same code runs in production, under an
+//! exhaustive check of all small histories (`check`), and against a naive oracle (`oracle.rs`).
+//!
+//! The words: a change is *settled* when nothing more is to be done for it here: it was delivered, there was
+//! nothing to send, or a [`Standing`] stands for it. Everything up to the *cursor* is settled. Changes beyond
+//! it that are settled are *ahead*; those that were read and are not are *holes*. The client *holds* a
+//! document when its create succeeded; it is *in doubt* when a create or delete has an unknown outcome.
+//! *issued* is a durable mark that no attempt passes, so that after a crash it is known what may have been
+//! sent.
+
+mod decide;
+mod meet;
+mod open;
+mod record;
+mod rule;
+mod settle;
+mod standing;
+mod sweep;
+
+#[cfg(test)]
+mod check;
+#[cfg(test)]
+mod oracle;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use roaring::RoaringTreemap;
+
+pub use decide::{Action, decide};
+pub use record::{Ahead, Failure, Record, Saved, Sweep, SweepKind, Tally};
+pub use standing::{Standing, State, Trouble, Verdict};
+pub use sweep::Filled;
+
+use crate::ids::{Ordinal, Seq};
+use crate::time::Timestamp;
+use open::Judge;
+use rule::{Rule, Rules};
+
+/// The state of one feed in memory. It is ahead of what is durable; a crash goes back to the last record.
+#[derive(Clone, Debug)]
+pub struct Feed {
+    /// All rows up to here were met by the reader.
+    read: Seq,
+    /// Changes that were read and are not settled, with their documents; and those in flight beyond `read`.
+    holes: BTreeMap<Seq, Ordinal>,
+    /// Changes beyond `read` that are settled already: a retry sent the document as it was by then.
+    extras: BTreeSet<Seq>,
+    /// The documents that a retry decided on beyond `read`, and where: an older row of one must not follow.
+    outran: BTreeMap<Ordinal, Seq>,
+    /// Durable mark: nothing beyond it was sent.
+    issued: Seq,
+    /// What the client has.
+    held: RoaringTreemap,
+    /// Documents whose last create or delete has an unknown outcome.
+    doubt: RoaringTreemap,
+    /// Documents that are owed.
+    waiting: BTreeMap<Ordinal, Standing>,
+    /// Documents that were given up.
+    dead: RoaringTreemap,
+    /// Attempts in flight, by document: never two for one.
+    open: BTreeMap<Ordinal, Open>,
+    /// Documents that changed while they were in flight and are to be decided again, with the hole they keep.
+    again: BTreeMap<Ordinal, Seq>,
+    /// Documents handed over by a sweep or revived, whose standing is not durable yet: not to be sent before.
+    unrecorded: BTreeSet<Ordinal>,
+    /// After a crash: how to tell what is in doubt, until all that may have been open then is settled.
+    judge: Option<Judge>,
+    /// Standings found waiting when the feed was opened: an attempt for them may have been under way.
+    unjudged: RoaringTreemap,
+    sweep: Option<Sweep>,
+    tally: Tally,
+    /// What changed since the last record.
+    delta: Delta,
+    rules: Rules,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Open {
+    /// The change being sent.
+    seq: Seq,
+    action: Action,
+    replay: u64,
+    /// A newer change of the document that the reader met meanwhile.
+    newer: Option<Seq>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Delta {
+    dirty: bool,
+    held: BTreeMap<Ordinal, bool>,
+    standings: BTreeSet<Ordinal>,
+    /// Dead letters are not kept in memory: this is the way of one to the ledger.
+    dead: BTreeMap<Ordinal, Standing>,
+    doubtful: BTreeMap<Ordinal, Seq>,
+    /// A higher mark is asked for.
+    issue: Seq,
+    /// What the record under way will have made durable.
+    issuing: Seq,
+    recording: BTreeSet<Ordinal>,
+}
+
+/// One request to send. The feed takes the document as in flight until it is settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Attempt {
+    /// The document.
+    pub ordinal: Ordinal,
+    /// The change being sent.
+    pub seq: Seq,
+    /// What to tell.
+    pub action: Action,
+    /// The replay that asked for it, 0 for none.
+    pub replay: u64,
+    /// Attempts already made for this revision.
+    pub attempts: u32,
+    /// When the first of them began.
+    pub first_attempt_at: Option<Timestamp>,
+}
+
+/// What the reader is told about the row it met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Met {
+    /// Nothing to do.
+    Settled,
+    /// The document is in flight; it will be decided again.
+    Busy,
+    /// Send this.
+    Send(Attempt),
+}
+
+/// What follows from settling an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// The document is done, or waits as the verdict said.
+    Done,
+    /// The document changed meanwhile: call [`Feed::retry`] with its newest row.
+    Again,
+}
+
+impl Feed {
+    /// The position of the reader: the next row to [read](Feed::read) is the first beyond it.
+    pub fn position(&self) -> Seq {
+        self.read
+    }
+
+    /// Everything up to here is settled. What is recorded may rest lower, see [`Feed::take_record`].
+    pub fn cursor(&self) -> Seq {
+        match self.holes.first_key_value() {
+            // The hole of an attempt that outran the reader does not move the cursor past the reader.
+            Some((seq, _)) => Seq(seq.0 - 1).min(self.read),
+            None => self.read,
+        }
+    }
+
+    /// Whether a change at `seq` may be sent now. If not: [`Feed::want_issue`], record, and try again.
+    pub fn may_issue(&self, seq: Seq) -> bool {
+        seq <= self.issued || !self.rules.keeps(Rule::Issued)
+    }
+
+    /// Asks for the mark to be raised to `seq` with the next record.
+    pub fn want_issue(&mut self, seq: Seq) {
+        if seq > self.issued && seq > self.delta.issue {
+            self.delta.issue = seq;
+            self.delta.dirty = true;
+        }
+    }
+
+    /// The durable mark.
+    pub fn issued(&self) -> Seq {
+        self.issued
+    }
+
+    /// How many changes are read, or being sent, and not settled.
+    pub fn unsettled(&self) -> usize {
+        self.holes.len()
+    }
+
+    /// How many attempts are in flight.
+    pub fn in_flight(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Whether this document is in flight.
+    pub fn is_open(&self, ordinal: Ordinal) -> bool {
+        self.open.contains_key(&ordinal)
+    }
+
+    /// Whether a document was asked for and no record that carries the request is durable yet.
+    pub fn is_unrecorded(&self, ordinal: Ordinal) -> bool {
+        self.unrecorded.contains(&ordinal)
+    }
+
+    /// The documents that are owed, by ordinal.
+    pub fn waiting(&self) -> &BTreeMap<Ordinal, Standing> {
+        &self.waiting
+    }
+
+    /// Documents that changed while in flight and are to be decided again.
+    pub fn to_decide_again(&self) -> impl Iterator<Item = Ordinal> + '_ {
+        self.again.keys().copied()
+    }
+
+    /// Whether this document changed while it was in flight and is to be decided again.
+    pub fn is_to_be_decided_again(&self, ordinal: Ordinal) -> bool {
+        self.again.contains_key(&ordinal)
+    }
+
+    /// The time a subscription stood still does not count against what waits.
+    pub fn prolong(&mut self, stood: std::time::Duration) {
+        for (ordinal, standing) in &mut self.waiting {
+            if let Some(trouble) = &mut standing.trouble {
+                trouble.first_attempt_at = trouble.first_attempt_at.saturating_add(stood);
+                self.delta.standings.insert(*ordinal);
+                self.delta.dirty = true;
+            }
+        }
+    }
+
+    /// What the client has.
+    pub fn held(&self) -> &RoaringTreemap {
+        &self.held
+    }
+
+    /// What the client may have or lack.
+    pub fn doubt(&self) -> &RoaringTreemap {
+        &self.doubt
+    }
+
+    /// What was given up.
+    pub fn dead(&self) -> &RoaringTreemap {
+        &self.dead
+    }
+
+    /// The counters; writing to them goes out with the next record.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// The counters, to be changed.
+    pub fn tally_mut(&mut self) -> &mut Tally {
+        self.delta.dirty = true;
+        &mut self.tally
+    }
+
+    /// The sweep under way.
+    pub fn sweeping(&self) -> Option<&Sweep> {
+        self.sweep.as_ref()
+    }
+}

@@ -1,0 +1,228 @@
+//! The beginning and the end of a feed's life: what is in doubt after a crash, and how a clean stop leaves none.
+
+use std::collections::BTreeMap;
+
+use roaring::RoaringTreemap;
+
+use super::rule::{Rule, Rules};
+use super::{Ahead, Delta, Feed, Saved, State};
+use crate::document::Row;
+use crate::ids::{Ordinal, Seq};
+
+/// After a crash nobody knows what was sent beyond the recorded cursor. Each document met beyond it is judged
+/// once, against the marks as they were found; meanwhile the recorded cursor rests, so that a second crash
+/// finds the same. It ends when the reader has once reached the tail and all it had read by then is settled.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Judge {
+    /// The cursor as it was found.
+    pub cursor: Seq,
+    /// The mark as it was found: nothing beyond it was sent.
+    pub issued: Seq,
+    /// What was settled beyond the cursor in the life before.
+    pub ahead: Ahead,
+    /// Documents of which the life before can have sent nothing that this one does not know of: those that
+    /// were judged, and those that were met as that life had settled them.
+    pub done: RoaringTreemap,
+    /// Where the tail was when the reader first reached it.
+    pub until: Option<Seq>,
+}
+
+impl Feed {
+    /// A new life of a feed, from what the ledger has. `head` is the newest change of the lane now.
+    pub fn open(saved: Saved, head: Seq) -> Feed {
+        Feed::open_under(Rules::default(), saved, head)
+    }
+
+    pub(super) fn open_under(rules: Rules, saved: Saved, head: Seq) -> Feed {
+        let settled = saved.ahead.extras.last().copied().max(Some(saved.ahead.horizon));
+        let beyond = saved.cursor > head || settled > Some(head);
+        match saved.strange || beyond {
+            true if rules.keeps(Rule::OtherLog) => Feed::start_over(rules, saved, head),
+            _ => Feed::resume(rules, saved),
+        }
+    }
+
+    fn resume(rules: Rules, saved: Saved) -> Feed {
+        let mut doubt = saved.dead_in_doubt;
+        let mut waiting = BTreeMap::new();
+        let mut unjudged = RoaringTreemap::new();
+        for standing in saved.standings {
+            if standing.doubt {
+                doubt.insert(standing.ordinal.0);
+            }
+            if let State::Waiting { .. } = standing.state {
+                // Without a mark nothing at all was sent since the clean stop, retries included.
+                if saved.issued > Seq(0) && rules.keeps(Rule::JudgeStandings) {
+                    unjudged.insert(standing.ordinal.0);
+                }
+                waiting.insert(standing.ordinal, standing);
+            }
+        }
+        let ahead = if rules.keeps(Rule::Ahead) { saved.ahead } else { Ahead::default() };
+        let extras = ahead.extras.iter().copied().collect();
+        let needed = saved.issued > saved.cursor || ahead.horizon > saved.cursor;
+        let judge = Judge {
+            cursor: saved.cursor,
+            issued: saved.issued,
+            ahead,
+            done: RoaringTreemap::new(),
+            until: None,
+        };
+        Feed {
+            read: saved.cursor,
+            holes: Default::default(),
+            extras,
+            outran: Default::default(),
+            issued: saved.issued,
+            held: saved.held,
+            doubt,
+            waiting,
+            dead: saved.dead,
+            open: Default::default(),
+            again: Default::default(),
+            unrecorded: Default::default(),
+            unjudged,
+            judge: needed.then_some(judge),
+            sweep: saved.sweep,
+            tally: saved.tally,
+            delta: Delta::default(),
+            rules,
+        }
+    }
+
+    /// The numbers belong to another log. Nothing is believed but that the client may have anything: as if
+    /// all there is had been sent, and nothing of it were settled. Said with the marks that every feed has, it
+    /// outlives a crash before everything has been decided again. The bits go, or a document that gets the
+    /// number of one the log has lost would seem to be with the client.
+    fn start_over(rules: Rules, saved: Saved, head: Seq) -> Feed {
+        let believed = Saved { issued: head, tally: saved.tally, ..Saved::default() };
+        let mut feed = Feed::resume(rules, believed);
+        feed.issued = Seq(0);
+        feed.delta.issue = head;
+        feed.delta.dirty = true;
+        if rules.keeps(Rule::OtherDocuments) {
+            feed.delta.held = saved.held.iter().map(|ordinal| (Ordinal(ordinal), false)).collect();
+        } else {
+            feed.held = saved.held;
+        }
+        let standings = saved.standings.iter().map(|standing| standing.ordinal);
+        feed.delta.standings = standings.chain(saved.dead.iter().map(Ordinal)).collect();
+        feed
+    }
+
+    /// Forgets all that is known of the client, as if the numbers belonged to another log: changes that it
+    /// needed may be gone. Nothing is in flight.
+    pub fn begin_again(&mut self, head: Seq) {
+        debug_assert!(self.open.is_empty(), "nothing is in flight");
+        let pending = std::mem::take(&mut self.delta);
+        let saved = Saved {
+            held: std::mem::take(&mut self.held),
+            standings: std::mem::take(&mut self.waiting).into_values().collect(),
+            dead: std::mem::take(&mut self.dead) | &self.doubt,
+            tally: std::mem::take(&mut self.tally),
+            ..Saved::default()
+        };
+        *self = Feed::start_over(self.rules, saved, head);
+        // What was not recorded yet may be otherwise in the ledger: it goes there too.
+        if self.rules.keeps(Rule::ForgetUnrecorded) {
+            self.delta.held.extend(pending.held.into_keys().map(|ordinal| (ordinal, false)));
+            self.delta.standings.extend(pending.standings);
+        }
+    }
+
+    /// The reader has met every row there is.
+    pub fn reached_tail(&mut self) {
+        if let Some(judge) = &mut self.judge
+            && judge.until.is_none()
+        {
+            judge.until = Some(self.read);
+            self.delta.dirty = true;
+        }
+    }
+
+    /// Nothing is in flight and nothing will be sent: the last record of a clean stop says so, and the next
+    /// life has nothing to doubt. It takes the mark back altogether, not only to the cursor: the next life then
+    /// has to ask for a mark before it retries anything, and its absence tells that no retry was under way.
+    pub fn close(&mut self) {
+        debug_assert!(self.open.is_empty(), "a clean stop has nothing in flight");
+        self.end_judging();
+        let clean = if self.rules.keeps(Rule::StopIsClean) { Seq(0) } else { self.cursor() };
+        self.issued = match &self.judge {
+            Some(judge) if judge.issued > judge.cursor && self.rules.keeps(Rule::StopKeepsJudging) => {
+                judge.issued
+            }
+            // Any mark that lies not beyond the cursor has the next life judge the standings, and no more.
+            _ if !self.unjudged.is_empty() && self.rules.keeps(Rule::StopKeepsJudging) => {
+                self.cursor().max(Seq(1))
+            }
+            _ => clean,
+        };
+        self.delta.issue = Seq(0);
+        self.delta.dirty = true;
+    }
+
+    /// Whether the client may lack what it holds or have what it does not. Judged once and then remembered.
+    pub(super) fn judged(&mut self, row: &Row) -> bool {
+        let ordinal = row.ordinal.0;
+        let held = self.held.contains(ordinal);
+        let standing = self.waiting.get(&row.ordinal).map(|standing| standing.seq);
+        let mut doubt = self.judged_by_cursor(row, held, standing) | self.doubt.contains(ordinal);
+        if self.unjudged.remove(ordinal)
+            && let Some(seq) = standing
+        {
+            let reborn = row.before >= seq && self.rules.keeps(Rule::BeforeStanding);
+            doubt |= !held || row.deleted || reborn;
+        }
+        if doubt {
+            self.doubt.insert(ordinal);
+        }
+        doubt
+    }
+
+    fn judged_by_cursor(&mut self, row: &Row, held: bool, standing: Option<Seq>) -> bool {
+        let Some(judge) = &mut self.judge else { return false };
+        // At the tail every document was met, or had not changed since the recorded cursor. What is judged
+        // later is judged wrongly, and nothing would keep the judgement over the next crash.
+        if judge.until.is_some() && self.rules.keeps(Rule::JudgeNoFurther) {
+            return false;
+        }
+        if !judge.done.insert(row.ordinal.0) && self.rules.keeps(Rule::JudgeOnce) {
+            return false;
+        }
+        let (cursor, issued) = (judge.cursor, judge.issued);
+        let known = row.seq <= cursor || judge.ahead.contains(row.seq) || standing == Some(row.seq);
+        if known || issued <= cursor || !self.rules.keeps(Rule::JudgeChanges) {
+            return false;
+        }
+        // The client lacks what it holds only if a delete was sent, and has what it does not hold only if
+        // anything was: some change of the document that lies beyond the cursor and not beyond the mark.
+        let reborn = row.before > cursor && self.rules.keeps(Rule::BeforeChange);
+        let sent = row.born <= issued || reborn;
+        sent && (!held || row.deleted || reborn)
+    }
+
+    /// The reader met the document as the life before had settled it: nothing was sent about it beyond that.
+    pub(super) fn needs_no_judgement(&mut self, ordinal: Ordinal) {
+        if let Some(judge) = &mut self.judge
+            && judge.until.is_none()
+        {
+            judge.done.insert(ordinal.0);
+        }
+    }
+
+    pub(super) fn was_ahead(&self, seq: Seq) -> bool {
+        self.judge.as_ref().is_some_and(|judge| judge.ahead.contains(seq) && seq > judge.cursor)
+    }
+
+    /// Ends the rest of the cursor once nothing that the life before may have sent is left to judge.
+    pub(super) fn end_judging(&mut self) {
+        let cursor = self.cursor();
+        let through = |judge: &Judge| {
+            let settled = judge.until.is_some_and(|until| cursor >= until);
+            judge.ahead.horizon <= self.read && (settled || !self.rules.keeps(Rule::JudgeToTheTail))
+        };
+        if self.judge.as_ref().is_some_and(through) {
+            self.judge = None;
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! What a feed writes to the ledger and gets back after a restart.
+
+use std::collections::BTreeSet;
+
+use roaring::RoaringTreemap;
+
+use super::rule::Rule;
+use super::{Feed, Standing, State};
+use crate::ids::{Ordinal, Seq};
+use crate::time::Timestamp;
+
+/// The settled changes beyond the cursor: all up to `horizon` but the holes, and the extras beyond it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Ahead {
+    /// Up to here everything is settled, but for the holes. At or below the cursor: nothing is ahead.
+    pub horizon: Seq,
+    /// Open changes below the horizon, in order.
+    pub holes: Vec<Seq>,
+    /// Settled changes beyond the horizon, in order.
+    pub extras: Vec<Seq>,
+}
+
+impl Ahead {
+    /// Whether the change at `seq`, which lies beyond the cursor, is settled.
+    pub fn contains(&self, seq: Seq) -> bool {
+        if seq <= self.horizon {
+            self.holes.binary_search(&seq).is_err()
+        } else {
+            self.extras.binary_search(&seq).is_ok()
+        }
+    }
+}
+
+/// A scan of older documents beside the live cursor. It hands each page of documents over as standings that
+/// are due at once, in the commit that moves its position: so it has nothing in flight of its own, and a
+/// crash finds either the position before the page or the page's standings.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Sweep {
+    /// The replay it serves; 0 for the beginning.
+    pub replay: u64,
+    /// What it takes.
+    pub kind: SweepKind,
+    /// Every document up to here has been handed over or passed by.
+    pub position: Seq,
+    /// Where it ends; documents that changed beyond it belong to the live cursor.
+    pub end: Seq,
+}
+
+/// What a sweep takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SweepKind {
+    /// Every live document that the client does not have: a subscription that starts at the beginning.
+    Beginning,
+    /// Every document accepted since a time, whether the client has it or not.
+    Replay {
+        /// The earliest `updatedAt` taken.
+        since: Timestamp,
+    },
+}
+
+/// Counters that survive a restart. They are for reading, not for deciding.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Tally {
+    /// Attempts that ended in success.
+    pub delivered: u64,
+    /// Notifications the client asked to drop.
+    pub discarded: u64,
+    /// Attempts that failed.
+    pub failed: u64,
+    /// When the last success was recorded.
+    pub last_success_at: Option<Timestamp>,
+    /// The last failure.
+    pub last_failure: Option<Failure>,
+}
+
+/// One failed attempt, as the status shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Failure {
+    /// When it ended.
+    pub at: Timestamp,
+    /// The answer's status, if there was one.
+    pub status: Option<u16>,
+    /// What went wrong.
+    pub error: String,
+}
+
+/// Everything that has to become durable together. Absolute values and idempotent sets: writing a record
+/// twice is the same as writing it once.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Record {
+    /// The cursor.
+    pub cursor: Seq,
+    /// The mark that must be durable before anything beyond it is sent. 0 after a clean stop: nothing at all may
+    /// be on its way.
+    pub issued: Seq,
+    /// The settled changes beyond the cursor.
+    pub ahead: Ahead,
+    /// Documents the client now has.
+    pub held: Vec<Ordinal>,
+    /// Documents the client no longer has.
+    pub dropped: Vec<Ordinal>,
+    /// Standings to write, one at most for each document.
+    pub standings: Vec<Standing>,
+    /// Documents whose standing goes.
+    pub cleared: Vec<Ordinal>,
+    /// The sweep, whole.
+    pub sweep: Option<Sweep>,
+    /// The counters, whole.
+    pub tally: Tally,
+}
+
+/// What the ledger knows of a feed: where a new life of it begins.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Saved {
+    /// As last recorded.
+    pub cursor: Seq,
+    /// As last recorded.
+    pub issued: Seq,
+    /// As last recorded.
+    pub ahead: Ahead,
+    /// All that the client has.
+    pub held: RoaringTreemap,
+    /// Every standing that is waiting or doubtful, whole.
+    pub standings: Vec<Standing>,
+    /// The dead letters: ordinals only, they may be many.
+    pub dead: RoaringTreemap,
+    /// Those of the dead letters that are in doubt.
+    pub dead_in_doubt: RoaringTreemap,
+    /// As last recorded.
+    pub sweep: Option<Sweep>,
+    /// As last recorded.
+    pub tally: Tally,
+    /// The log was not the one this feed's numbers belong to (a restore, a lost tail): nothing of it can be
+    /// believed but that the client may have anything. It stays so until the first record after that is
+    /// durable, however often the feed is opened meanwhile and however far the log has grown.
+    pub strange: bool,
+}
+
+impl Feed {
+    /// Takes what changed since the last record, if anything did. The caller makes it durable, in one commit,
+    /// and then calls [`Feed::recorded`]; there is no other record before that.
+    ///
+    /// After a crash the recorded cursor rests where it was found until nothing is left to judge by it.
+    pub fn take_record(&mut self) -> Option<Record> {
+        if !self.delta.dirty {
+            return None;
+        }
+        self.end_judging();
+        self.delta.dirty = false;
+        self.delta.issuing = self.delta.issue.max(self.issued);
+        self.delta.recording = self.unrecorded.clone();
+        let mut record = Record { issued: self.delta.issuing, ..Record::default() };
+        for (ordinal, has) in std::mem::take(&mut self.delta.held) {
+            if has { record.held.push(ordinal) } else { record.dropped.push(ordinal) }
+        }
+        let mut dead = std::mem::take(&mut self.delta.dead);
+        let doubtful = std::mem::take(&mut self.delta.doubtful);
+        for ordinal in std::mem::take(&mut self.delta.standings) {
+            if let Some(standing) = self.waiting.get(&ordinal) {
+                let doubt = self.in_doubt_if_it_ends_here(ordinal);
+                record.standings.push(Standing { doubt, ..standing.clone() });
+            } else if let Some(standing) = dead.remove(&ordinal) {
+                record.standings.push(standing);
+            } else if let Some(&seq) = doubtful.get(&ordinal) {
+                let state = State::Doubtful;
+                record.standings.push(Standing {
+                    ordinal,
+                    seq,
+                    doubt: true,
+                    state,
+                    replay: 0,
+                    trouble: None,
+                });
+            } else {
+                record.cleared.push(ordinal);
+            }
+        }
+        (record.cursor, record.ahead) = self.recorded_position();
+        record.sweep = self.sweep.clone();
+        record.tally = self.tally.clone();
+        Some(record)
+    }
+
+    /// The record that was taken is durable.
+    pub fn recorded(&mut self) {
+        self.issued = self.delta.issuing;
+        for ordinal in std::mem::take(&mut self.delta.recording) {
+            self.unrecorded.remove(&ordinal);
+        }
+    }
+
+    /// An attempt that was pushed out of the window is still open, and what stands for it may stand for a newer
+    /// change: then nothing else in the ledger tells that, say, a delete was under way below it.
+    fn in_doubt_if_it_ends_here(&self, ordinal: Ordinal) -> bool {
+        let under_way = self.open.get(&ordinal).is_some_and(|open| open.action.leaves_doubt());
+        self.doubt.contains(ordinal.0) || under_way && self.rules.keeps(Rule::DisplacedDoubt)
+    }
+
+    /// The cursor to record, and what is ahead of it.
+    fn recorded_position(&self) -> (Seq, Ahead) {
+        let judge = self.judge.as_ref().filter(|_| self.rules.keeps(Rule::CursorRests));
+        let cursor = judge.map_or(self.cursor(), |judge| judge.cursor);
+        let prior = self.judge.as_ref().map(|judge| &judge.ahead).filter(|prior| prior.horizon > self.read);
+        let horizon = prior.map_or(self.read, |prior| prior.horizon);
+        let mut holes: BTreeSet<Seq> = self.holes.keys().copied().filter(|seq| *seq <= horizon).collect();
+        if let Some(prior) = prior {
+            holes.extend(prior.holes.iter().filter(|seq| **seq > self.read && !self.extras.contains(seq)));
+        }
+        let extras = self.extras.iter().copied().filter(|seq| *seq > horizon).collect();
+        (cursor, Ahead { horizon, holes: holes.into_iter().collect(), extras })
+    }
+}

@@ -1,0 +1,132 @@
+//! The rules of a feed that can be taken away, one at a time, to show that the checks see what each is for.
+//! Outside of tests all of them hold, and asking costs nothing.
+
+/// One rule, in the words of what it keeps from happening.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Rule {
+    /// What was settled beyond the recorded cursor is not sent again by the next life.
+    Ahead,
+    /// What a retry settled beyond the reader is not sent again when the reader comes to it.
+    Outrun,
+    /// A row that reaches the feed after a newer one of its document was sent is passed by.
+    OutdatedRead,
+    /// The same for a retry.
+    OutdatedRetry,
+    /// A create or delete with an unknown outcome leaves doubt.
+    Doubt,
+    /// An update with an unknown outcome leaves none.
+    UpdateIsSafe,
+    /// A discard leaves doubt as it is.
+    DiscardKeepsDoubt,
+    /// After a crash the changes beyond the cursor are judged.
+    JudgeChanges,
+    /// After a crash the documents that wait for a retry are judged.
+    JudgeStandings,
+    /// Each document is judged once in a life.
+    JudgeOnce,
+    /// A delete between two lives of a document counts when a change is judged.
+    BeforeChange,
+    /// The same when a standing is judged.
+    BeforeStanding,
+    /// Judging goes on until the reader has reached the tail and all it had read by then is settled.
+    JudgeToTheTail,
+    /// Once the reader has reached the tail nothing more is judged.
+    JudgeNoFurther,
+    /// The recorded cursor rests while there is something to judge.
+    CursorRests,
+    /// A stop while there is something to judge leaves it to the next life.
+    StopKeepsJudging,
+    /// A stop with nothing to judge leaves nothing to judge.
+    StopIsClean,
+    /// Nothing is sent beyond the durable mark.
+    Issued,
+    /// An open attempt holds the cursor, even after the document moved on.
+    OpenHolds,
+    /// Even one that is ahead of the reader.
+    OpenAheadHolds,
+    /// A failed attempt leaves a standing even if the document moved on meanwhile.
+    StandsWhenChanged,
+    /// A hole that is pushed out of the window becomes a standing.
+    DisplacedStands,
+    /// That standing says what the open attempt may have done.
+    DisplacedDoubt,
+    /// What is given up is the newest revision or nothing.
+    GiveUpNewest,
+    /// A sweep waits for documents in flight.
+    SweepWaits,
+    /// A sweep takes what is settled ahead of the reader too.
+    SweepAhead,
+    /// A replay is sent once it is durable that it is owed.
+    ReplayDurable,
+    /// A change has one identity, whether a replay is pending or not.
+    ReplayOwnId,
+    /// Numbers of another log mean nothing.
+    OtherLog,
+    /// Neither do the numbers of its documents.
+    OtherDocuments,
+    /// A feed that begins again forgets what the ledger has, and not only what it has itself.
+    ForgetUnrecorded,
+}
+
+#[cfg(test)]
+impl Rule {
+    pub(super) const ALL: [Rule; 31] = [
+        Rule::Ahead,
+        Rule::Outrun,
+        Rule::OutdatedRead,
+        Rule::OutdatedRetry,
+        Rule::Doubt,
+        Rule::UpdateIsSafe,
+        Rule::DiscardKeepsDoubt,
+        Rule::JudgeChanges,
+        Rule::JudgeStandings,
+        Rule::JudgeOnce,
+        Rule::BeforeChange,
+        Rule::BeforeStanding,
+        Rule::JudgeToTheTail,
+        Rule::JudgeNoFurther,
+        Rule::CursorRests,
+        Rule::StopKeepsJudging,
+        Rule::StopIsClean,
+        Rule::Issued,
+        Rule::OpenHolds,
+        Rule::OpenAheadHolds,
+        Rule::StandsWhenChanged,
+        Rule::DisplacedStands,
+        Rule::DisplacedDoubt,
+        Rule::GiveUpNewest,
+        Rule::SweepWaits,
+        Rule::SweepAhead,
+        Rule::ReplayDurable,
+        Rule::ReplayOwnId,
+        Rule::OtherLog,
+        Rule::OtherDocuments,
+        Rule::ForgetUnrecorded,
+    ];
+}
+
+/// Which rules hold: all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rules {
+    #[cfg(test)]
+    removed: Option<Rule>,
+}
+
+impl Rules {
+    /// All but one.
+    #[cfg(test)]
+    pub(super) fn without(removed: Option<Rule>) -> Rules {
+        Rules { removed }
+    }
+
+    #[cfg(test)]
+    pub(super) fn keeps(self, rule: Rule) -> bool {
+        self.removed != Some(rule)
+    }
+
+    #[cfg(not(test))]
+    #[inline]
+    pub(super) fn keeps(self, _: Rule) -> bool {
+        true
+    }
+}

@@ -1,0 +1,154 @@
+//! The end of an attempt: a verdict comes in; bits, doubt, standing and holes change together.
+
+use super::rule::Rule;
+use super::{Action, Feed, Open, Settled, Standing, State, Trouble, Verdict};
+use crate::ids::{Ordinal, Seq};
+use crate::time::Timestamp;
+
+impl Feed {
+    /// An attempt ended. All that follows from it goes out with one record, the next.
+    pub fn settle(&mut self, ordinal: Ordinal, verdict: Verdict) -> Settled {
+        let Some(open) = self.open.remove(&ordinal) else { return Settled::Done };
+        self.delta.dirty = true;
+        match verdict {
+            Verdict::Delivered => {
+                self.set_held(ordinal, open.action != Action::Delete);
+                self.clear_standing_up_to(ordinal, open.seq);
+            }
+            Verdict::Discarded => {
+                let doubt = self.doubt.contains(ordinal.0);
+                self.clear_standing_up_to(ordinal, open.seq);
+                if doubt && self.rules.keeps(Rule::DiscardKeepsDoubt) {
+                    self.keep_doubt(ordinal, open.seq);
+                }
+            }
+            Verdict::Retry { due, doubtful, trouble } => {
+                self.mark_doubt(ordinal, &open, doubtful);
+                // Even if the document changed meanwhile and is decided again at once: the standing carries
+                // the doubt over a crash.
+                if open.newer.is_none() || self.rules.keeps(Rule::StandsWhenChanged) {
+                    self.owe(ordinal, &open, State::Waiting { due }, trouble);
+                }
+            }
+            Verdict::GiveUp { doubtful, trouble } => {
+                self.mark_doubt(ordinal, &open, doubtful);
+                // A newer revision starts anew, so there is nothing to give up.
+                if open.newer.is_some() && self.rules.keeps(Rule::GiveUpNewest) {
+                    let due = trouble.last_attempt_at;
+                    self.owe(ordinal, &open, State::Waiting { due }, trouble);
+                } else {
+                    self.give_up(ordinal, &open, trouble);
+                }
+            }
+        }
+        self.settle_seq(open.seq);
+        match open.newer {
+            Some(newer) => {
+                self.again.insert(ordinal, newer);
+                Settled::Again
+            }
+            None => Settled::Done,
+        }
+    }
+
+    /// While the reader is more than `window` changes beyond the oldest hole, that hole becomes a standing, so
+    /// that one hanging request does not stop the cursor for ever.
+    pub fn displace(&mut self, window: u64, now: Timestamp) {
+        while let Some((&seq, &ordinal)) = self.holes.first_key_value() {
+            if self.read.0.saturating_sub(seq.0) < window {
+                return;
+            }
+            self.holes.remove(&seq);
+            self.delta.dirty = true;
+            if !self.rules.keeps(Rule::DisplacedStands) {
+                continue;
+            }
+            let standing = Standing {
+                ordinal,
+                seq,
+                doubt: self.doubt.contains(ordinal.0),
+                state: State::Waiting { due: now },
+                // An attempt for a replay, or a further one for this change, has a standing and no hole.
+                replay: 0,
+                trouble: None,
+            };
+            // It is owed again, whatever was given up before.
+            self.dead.remove(ordinal.0);
+            self.delta.dead.remove(&ordinal);
+            self.waiting.insert(ordinal, standing);
+            self.delta.standings.insert(ordinal);
+        }
+    }
+
+    /// Nothing holds the cursor at `seq` any more.
+    pub(super) fn settle_seq(&mut self, seq: Seq) {
+        self.holes.remove(&seq);
+        if seq > self.read && self.rules.keeps(Rule::Outrun) {
+            self.extras.insert(seq);
+        }
+    }
+
+    fn set_held(&mut self, ordinal: Ordinal, has: bool) {
+        let changed = if has { self.held.insert(ordinal.0) } else { self.held.remove(ordinal.0) };
+        if changed {
+            self.delta.held.insert(ordinal, has);
+        }
+    }
+
+    fn mark_doubt(&mut self, ordinal: Ordinal, open: &Open, doubtful: bool) {
+        let leaves = open.action.leaves_doubt() || !self.rules.keeps(Rule::UpdateIsSafe);
+        if doubtful && leaves && self.rules.keeps(Rule::Doubt) {
+            self.doubt.insert(ordinal.0);
+        }
+    }
+
+    fn owe(&mut self, ordinal: Ordinal, open: &Open, state: State, trouble: Box<Trouble>) {
+        let doubt = self.doubt.contains(ordinal.0);
+        let own =
+            Standing { ordinal, seq: open.seq, doubt, state, replay: open.replay, trouble: Some(trouble) };
+        // A newer change that was pushed out of the window stands already: that one stays, it covers more.
+        let newer = self.waiting.remove(&ordinal).filter(|standing| standing.seq > open.seq);
+        self.dead.remove(ordinal.0);
+        self.waiting.insert(ordinal, newer.map_or(own, |standing| Standing { doubt, state, ..standing }));
+        self.delta.standings.insert(ordinal);
+    }
+
+    fn give_up(&mut self, ordinal: Ordinal, open: &Open, trouble: Box<Trouble>) {
+        self.waiting.remove(&ordinal);
+        self.dead.insert(ordinal.0);
+        let doubt = self.doubt.contains(ordinal.0);
+        let (state, replay) = (State::GaveUp, open.replay);
+        let standing = Standing { ordinal, seq: open.seq, doubt, state, replay, trouble: Some(trouble) };
+        self.delta.dead.insert(ordinal, standing);
+        self.delta.standings.insert(ordinal);
+    }
+
+    /// Nothing is owed for the change at `seq`, but what the client has stays unknown.
+    fn keep_doubt(&mut self, ordinal: Ordinal, seq: Seq) {
+        self.doubt.insert(ordinal.0);
+        self.delta.doubtful.insert(ordinal, seq);
+        self.delta.standings.insert(ordinal);
+    }
+
+    /// The document is done: delivered, or nothing is left to send.
+    pub(super) fn clear_standing(&mut self, ordinal: Ordinal) {
+        let was_waiting = self.waiting.remove(&ordinal).is_some();
+        let was_dead = self.dead.remove(ordinal.0);
+        let was_doubted = self.doubt.remove(ordinal.0);
+        if was_waiting || was_dead || was_doubted {
+            self.delta.standings.insert(ordinal);
+            self.delta.dead.remove(&ordinal);
+            self.delta.doubtful.remove(&ordinal);
+        }
+    }
+
+    /// The change at `seq` is done; a newer one that was pushed out of the window is not.
+    fn clear_standing_up_to(&mut self, ordinal: Ordinal, seq: Seq) {
+        if self.waiting.get(&ordinal).is_some_and(|standing| standing.seq > seq) {
+            self.doubt.remove(ordinal.0);
+            self.delta.standings.insert(ordinal);
+        } else {
+            self.clear_standing(ordinal);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Standings: the documents of a feed that are not simply "settled up to the cursor".
+//!
+//! A standing is written when an attempt fails, when a replay asks for a document, or when a client's state
+//! is in doubt and nothing is owed. It goes when the document is delivered or nothing is left to send.
+
+use serde::{Deserialize, Serialize};
+
+use super::Action;
+use crate::ids::{Ordinal, Seq};
+use crate::time::Timestamp;
+
+/// One document that needs more than the cursor to describe.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Standing {
+    /// The document.
+    pub ordinal: Ordinal,
+    /// The change of the document this stands for.
+    pub seq: Seq,
+    /// Whether the client may or may not have the document: an earlier create or delete has an unknown outcome.
+    pub doubt: bool,
+    /// What is owed.
+    pub state: State,
+    /// The replay that asked for it, 0 for none. It makes the notification's id another one.
+    pub replay: u64,
+    /// How the attempts so far went; absent when there was none.
+    pub trouble: Option<Box<Trouble>>,
+}
+
+/// What a standing is waiting for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum State {
+    /// Owed, and to be tried again at `due`.
+    Waiting {
+        /// When.
+        due: Timestamp,
+    },
+    /// The policy gave it up: a dead letter. A newer revision or a replay revives it.
+    GaveUp,
+    /// Nothing is owed, but the client's state is unknown (a discarded notification after a lost answer).
+    Doubtful,
+}
+
+/// How the attempts for one revision of a document went.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Trouble {
+    /// How many there were.
+    pub attempts: u32,
+    /// When the first began.
+    pub first_attempt_at: Timestamp,
+    /// When the last began.
+    pub last_attempt_at: Timestamp,
+    /// What the last one told.
+    pub action: Action,
+    /// The status of the last answer, if there was one.
+    pub status: Option<u16>,
+    /// The error of the last attempt, if there was no answer.
+    pub error: Option<String>,
+    /// The beginning of the last answer's body.
+    pub response: Option<String>,
+}
+
+/// What the owner of a feed decided after an attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// The client has it.
+    Delivered,
+    /// The client said to drop this notification. It changes nothing about what the client has.
+    Discarded,
+    /// Try again at `due`.
+    Retry {
+        /// When.
+        due: Timestamp,
+        /// Whether the client may have processed it all the same (at least one byte was written).
+        doubtful: bool,
+        /// What to remember.
+        trouble: Box<Trouble>,
+    },
+    /// The policy is at its end.
+    GiveUp {
+        /// As in `Retry`.
+        doubtful: bool,
+        /// What to remember.
+        trouble: Box<Trouble>,
+    },
+}

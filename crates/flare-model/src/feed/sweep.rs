@@ -1,0 +1,130 @@
+//! Sweeps and replays: documents that are owed because someone asked, not because they changed.
+//!
+//! A sweep turns documents into standings that are due at once. They are sent only after the record that
+//! carries them is durable, like every other retry, so a crash in the middle needs no rule of its own.
+
+use super::rule::Rule;
+use super::{Feed, Standing, State, Sweep, SweepKind, decide};
+use crate::document::Row;
+use crate::ids::{Ordinal, Seq};
+use crate::time::Timestamp;
+
+/// What became of a row that a sweep met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filled {
+    /// It is owed now.
+    Taken,
+    /// It is none of the sweep's.
+    Passed,
+    /// It is in flight, or the reader has yet to decide on it: come back to the same row later.
+    Blocked,
+}
+
+impl Feed {
+    /// Begins a sweep over all that is settled or under way; what lies beyond is going to be sent anyway. False
+    /// while another one is under way.
+    pub fn start_sweep(&mut self, kind: SweepKind, replay: u64) -> bool {
+        if self.sweep.is_some() {
+            return false;
+        }
+        // After a crash, and behind a retry that outran it, the reader is not the measure.
+        let settled = self.judge.as_ref().map(|judge| judge.ahead.horizon).max(self.extras.last().copied());
+        let under_way = self.open.values().map(|open| open.seq).max();
+        let beyond = settled.max(under_way).filter(|_| self.rules.keeps(Rule::SweepAhead));
+        let end = self.read.max(beyond.unwrap_or_default());
+        self.sweep = Some(Sweep { replay, kind, position: Seq(0), end });
+        self.delta.dirty = true;
+        true
+    }
+
+    /// The sweep meets the next row beyond its position, in order of `seq`.
+    pub fn sweep(&mut self, row: &Row, updated_at: Timestamp, now: Timestamp) -> Filled {
+        let Some(sweep) = &self.sweep else { return Filled::Passed };
+        if row.seq > sweep.end {
+            self.sweep_to(row.seq);
+            return Filled::Passed;
+        }
+        if !self.may_be_asked_for(row) {
+            return Filled::Blocked;
+        }
+        let held = self.held.contains(row.ordinal.0);
+        let doubt = self.doubt.contains(row.ordinal.0);
+        let wanted = match sweep.kind {
+            SweepKind::Beginning => {
+                let known = self.waiting.contains_key(&row.ordinal) || self.dead.contains(row.ordinal.0);
+                !row.deleted && !held && !known
+            }
+            SweepKind::Replay { since } => updated_at >= since && decide(row, held, doubt).is_some(),
+        };
+        let replay = sweep.replay;
+        self.sweep_to(row.seq);
+        if wanted && self.request(row, replay, now) { Filled::Taken } else { Filled::Passed }
+    }
+
+    /// Every row up to `seq` has been met by the sweep. Returns whether the sweep is through.
+    pub fn sweep_to(&mut self, seq: Seq) -> bool {
+        let Some(sweep) = &mut self.sweep else { return true };
+        sweep.position = sweep.position.max(seq).min(sweep.end);
+        self.delta.dirty = true;
+        if sweep.position < sweep.end {
+            return false;
+        }
+        self.sweep = None;
+        true
+    }
+
+    /// Owes the client this document again, whatever it has. False when it is in flight right now, or lies
+    /// beyond the reader and is going to be sent anyway.
+    pub fn request(&mut self, row: &Row, replay: u64, now: Timestamp) -> bool {
+        if !self.may_be_asked_for(row) {
+            return false;
+        }
+        self.judged(row);
+        let standing = Standing {
+            ordinal: row.ordinal,
+            seq: row.seq,
+            doubt: self.doubt.contains(row.ordinal.0),
+            state: State::Waiting { due: now },
+            replay,
+            trouble: None,
+        };
+        self.dead.remove(row.ordinal.0);
+        self.waiting.insert(row.ordinal, standing);
+        self.unrecorded.insert(row.ordinal);
+        // A record under way carries an earlier request, not this one.
+        self.delta.recording.remove(&row.ordinal);
+        self.delta.standings.insert(row.ordinal);
+        self.delta.dirty = true;
+        true
+    }
+
+    /// Not while it is in flight, nor when the reader has yet to decide on it.
+    fn may_be_asked_for(&self, row: &Row) -> bool {
+        let busy = self.open.contains_key(&row.ordinal) || self.again.contains_key(&row.ordinal);
+        let settled = self.extras.contains(&row.seq) || self.was_ahead(row.seq);
+        (row.seq <= self.read || settled) && !(busy && self.rules.keeps(Rule::SweepWaits))
+    }
+
+    /// Makes a document that is waiting due now.
+    pub fn hasten(&mut self, ordinal: Ordinal, now: Timestamp) -> bool {
+        let Some(standing) = self.waiting.get_mut(&ordinal) else { return false };
+        standing.state = State::Waiting { due: now };
+        self.delta.standings.insert(ordinal);
+        self.delta.dirty = true;
+        true
+    }
+
+    /// Drops a dead letter. What the client has, and any doubt about it, stays as it is.
+    pub fn drop_dead(&mut self, ordinal: Ordinal, seq: Seq) -> bool {
+        if !self.dead.remove(ordinal.0) {
+            return false;
+        }
+        self.delta.dead.remove(&ordinal);
+        if self.doubt.contains(ordinal.0) {
+            self.delta.doubtful.insert(ordinal, seq);
+        }
+        self.delta.standings.insert(ordinal);
+        self.delta.dirty = true;
+        true
+    }
+}

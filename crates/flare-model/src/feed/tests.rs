@@ -1,0 +1,147 @@
+//! What the checks cannot see, because it decides nothing about what a client gets: counts, times, and the
+//! shape of records.
+
+use super::check::ledger;
+use super::{Ahead, Attempt, Feed, Filled, Met, Saved, Standing, State, SweepKind, Trouble, Verdict};
+use crate::document::Row;
+use crate::ids::{Ordinal, Seq};
+use crate::time::Timestamp;
+
+const NOW: Timestamp = Timestamp::from_millis(1_000);
+
+fn row(ordinal: u64, seq: u64) -> Row {
+    Row { ordinal: Ordinal(ordinal), seq: Seq(seq), born: Seq(1), before: Seq(0), deleted: false }
+}
+
+fn failure(attempts: u32) -> Verdict {
+    let trouble = Trouble {
+        attempts,
+        first_attempt_at: NOW,
+        last_attempt_at: NOW,
+        action: super::Action::Create,
+        status: Some(503),
+        error: None,
+        response: None,
+    };
+    Verdict::Retry { due: NOW, doubtful: true, trouble: Box::new(trouble) }
+}
+
+/// A feed that may send whatever the test says.
+fn feed() -> Feed {
+    Feed::open(Saved { issued: Seq(100), ..Saved::default() }, Seq(100))
+}
+
+fn read(feed: &mut Feed, row: &Row) -> Attempt {
+    match feed.read(row) {
+        Met::Send(attempt) => attempt,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_retry_of_the_same_revision_counts_its_attempts() {
+    let mut feed = feed();
+    read(&mut feed, &row(1, 1));
+    feed.settle(Ordinal(1), failure(3));
+    let attempt = feed.retry(&row(1, 1)).expect("it is owed");
+    assert_eq!((attempt.attempts, attempt.first_attempt_at), (3, Some(NOW)));
+}
+
+#[test]
+fn a_newer_revision_starts_to_count_anew() {
+    let mut feed = feed();
+    read(&mut feed, &row(1, 1));
+    feed.settle(Ordinal(1), failure(3));
+    let attempt = read(&mut feed, &row(1, 2));
+    assert_eq!((attempt.attempts, attempt.first_attempt_at), (0, None));
+}
+
+#[test]
+fn a_newer_revision_that_was_pushed_out_of_the_window_starts_to_count_anew() {
+    let mut feed = feed();
+    read(&mut feed, &row(1, 1));
+    assert_eq!(feed.read(&row(1, 2)), Met::Busy);
+    read(&mut feed, &row(2, 3));
+    feed.displace(1, NOW);
+    feed.settle(Ordinal(1), failure(3));
+    assert_eq!(feed.waiting()[&Ordinal(1)].seq, Seq(2));
+    assert_eq!(feed.retry(&row(1, 2)).expect("it is owed").attempts, 0);
+}
+
+#[test]
+fn a_record_written_twice_is_the_same_as_once() {
+    let mut feed = feed();
+    read(&mut feed, &row(1, 1));
+    read(&mut feed, &row(2, 2));
+    read(&mut feed, &row(3, 3));
+    feed.settle(Ordinal(2), Verdict::Delivered);
+    feed.settle(Ordinal(3), failure(1));
+    let record = feed.take_record().expect("much has changed");
+    let mut saved = Saved::default();
+    ledger::write(&mut saved, &record);
+    let once = saved.clone();
+    ledger::write(&mut saved, &record);
+    assert_eq!(saved, once);
+    feed.recorded();
+    assert_eq!(feed.take_record(), None, "nothing has changed since");
+}
+
+#[test]
+fn settled_changes_beyond_the_tail_belong_to_another_log() {
+    let ahead = Ahead { horizon: Seq(5), holes: vec![Seq(4)], extras: vec![Seq(9)] };
+    let standing = Standing {
+        ordinal: Ordinal(7),
+        seq: Seq(4),
+        doubt: false,
+        state: State::Waiting { due: NOW },
+        replay: 0,
+        trouble: None,
+    };
+    let dead = [8].into_iter().collect();
+    let held = [3, 4].into_iter().collect();
+    let saved = Saved {
+        cursor: Seq(3),
+        issued: Seq(9),
+        ahead,
+        held,
+        standings: vec![standing],
+        dead,
+        ..Saved::default()
+    };
+    assert_eq!(Feed::open(saved.clone(), Seq(9)).position(), Seq(3));
+    let mut feed = Feed::open(saved, Seq(8));
+    assert_eq!(feed.position(), Seq(0));
+    assert!(!feed.may_issue(Seq(1)), "not before it is recorded that everything is in doubt");
+    let record = feed.take_record().expect("the ledger is to forget");
+    assert_eq!((record.cursor, record.issued), (Seq(0), Seq(8)));
+    assert_eq!(record.dropped, [Ordinal(3), Ordinal(4)]);
+    assert_eq!(record.cleared, [Ordinal(7), Ordinal(8)]);
+}
+
+#[test]
+fn a_sweep_leaves_what_changed_after_its_end_to_the_reader() {
+    let mut feed = feed();
+    read(&mut feed, &row(1, 1));
+    feed.settle(Ordinal(1), Verdict::Delivered);
+    assert!(feed.start_sweep(SweepKind::Replay { since: NOW }, 6));
+    assert!(!feed.start_sweep(SweepKind::Replay { since: NOW }, 7), "one at a time");
+    assert_eq!(feed.sweep(&row(2, 2), NOW, NOW), Filled::Passed);
+    assert_eq!(feed.sweeping(), None);
+}
+
+#[test]
+fn a_replay_since_a_time_passes_what_is_older() {
+    let mut feed = feed();
+    for number in 1..=2 {
+        read(&mut feed, &row(number, number));
+        feed.settle(Ordinal(number), Verdict::Delivered);
+    }
+    assert!(feed.start_sweep(SweepKind::Replay { since: NOW }, 6));
+    assert_eq!(feed.sweep(&row(1, 1), Timestamp::from_millis(999), NOW), Filled::Passed);
+    assert_eq!(feed.sweep(&row(2, 2), NOW, NOW), Filled::Taken);
+    assert_eq!(feed.waiting().keys().copied().collect::<Vec<_>>(), [Ordinal(2)]);
+    assert_eq!(feed.retry(&row(2, 2)), None, "not before it is durable that it is owed");
+    feed.take_record().expect("a document is owed");
+    feed.recorded();
+    assert_eq!(feed.retry(&row(2, 2)).map(|attempt| attempt.replay), Some(6));
+}

@@ -1,0 +1,19 @@
+//! The pure part of Flare: what its words mean and how its decisions are made. No I/O, no clock, no chance;
+//! whatever time or randomness a rule needs is handed to it.
+
+pub mod change;
+pub mod document;
+pub mod duration;
+pub mod feed;
+pub mod ids;
+pub mod invalid;
+pub mod layout;
+pub mod pattern;
+pub mod resource;
+pub mod retry;
+pub mod revision;
+pub mod router;
+pub mod subscription;
+pub mod template;
+pub mod time;
+pub mod url;

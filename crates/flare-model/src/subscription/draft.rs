@@ -1,0 +1,167 @@
+//! The JSON of a subscription, as users write it. Everything is optional here; `check.rs` says what is not.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Start;
+use crate::duration::HumanDuration;
+use crate::retry::RetryDraft;
+
+/// A subscription as a user writes it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Draft {
+    /// Where notifications go.
+    pub endpoint: EndpointDraft,
+    /// How they are delivered.
+    pub delivery: DeliveryDraft,
+    /// What they contain.
+    pub content: ContentDraft,
+    /// Values of one's own in the envelope.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub data: BTreeMap<String, DataValue>,
+    /// Membership, a CEL expression.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<String>,
+    /// Whether to tell, a CEL expression.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub when: Option<String>,
+    /// `active` or `passive`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// Where it starts; cannot be changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<Start>,
+    /// How many owners may serve it in parallel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shards: Option<u32>,
+    /// The key that signs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+}
+
+/// Where notifications go.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct EndpointDraft {
+    /// For every action that has no url of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// For every action that has no method of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// Sent with every action, unless the action has one of the same name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, Vec<String>>,
+    /// What differs by action.
+    #[serde(skip_serializing_if = "ActionsDraft::is_empty")]
+    pub actions: ActionsDraft,
+}
+
+/// What differs by action.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ActionsDraft {
+    /// For creates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub create: Option<ActionDraft>,
+    /// For updates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub update: Option<ActionDraft>,
+    /// For deletes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delete: Option<ActionDraft>,
+}
+
+impl ActionsDraft {
+    fn is_empty(&self) -> bool {
+        self.create.is_none() && self.update.is_none() && self.delete.is_none()
+    }
+}
+
+/// What one action has of its own.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ActionDraft {
+    /// Its url.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Its method.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// Its headers.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, Vec<String>>,
+}
+
+/// How notifications are delivered.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct DeliveryDraft {
+    /// Statuses that mean delivered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub success: Option<Vec<u16>>,
+    /// Statuses that mean: drop this notification.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub discard: Option<Vec<u16>>,
+    /// How long an attempt may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<HumanDuration>,
+    /// How many attempts may be open at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u32>,
+    /// How many attempts may begin in a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_limit: Option<RateLimit>,
+    /// What happens after a failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry: Option<RetryDraft>,
+    /// `last` or `all`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+}
+
+/// How many attempts may begin in a time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RateLimit {
+    /// So many.
+    pub quantity: u32,
+    /// In this time.
+    pub interval: HumanDuration,
+}
+
+/// What notifications contain.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ContentDraft {
+    /// Whether the body is an envelope.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub envelope: Option<bool>,
+    /// Whether the body has the document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub document: Option<bool>,
+}
+
+/// A value of `data`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum DataValue {
+    /// One value.
+    One(Scalar),
+    /// A flat list.
+    Many(Vec<Scalar>),
+}
+
+/// A string, number or boolean.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Scalar {
+    /// True or false.
+    Boolean(bool),
+    /// Any JSON number.
+    Number(serde_json::Number),
+    /// May use wildcards.
+    Text(String),
+}

@@ -1,0 +1,209 @@
+//! A subscription: who is told, and how. The JSON types of the API live here, once.
+//!
+//! A [`Draft`] comes in from a user and is kept as given, so that a merge patch can be applied to it; a
+//! [`Spec`] goes out, checked and with every default filled in.
+
+mod check;
+mod draft;
+
+pub use check::{Limits, check};
+pub use draft::{
+    ActionDraft, ActionsDraft, ContentDraft, DataValue, DeliveryDraft, Draft, EndpointDraft, RateLimit,
+    Scalar,
+};
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::feed::Action;
+use crate::ids::{ResourceId, SubscriptionId};
+use crate::retry::RetryPolicy;
+use crate::template::{TextTemplate, UrlTemplate};
+use crate::time::Timestamp;
+
+/// A subscription, checked and compiled.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// By action, in the order of [`Action::ALL`]; shared by actions that have nothing of their own.
+    pub targets: [Arc<Target>; 3],
+    /// Statuses that mean delivered; empty means 200 to 299.
+    pub success: Vec<u16>,
+    /// Statuses that mean: drop this notification.
+    pub discard: Vec<u16>,
+    /// How long an attempt may take, from its beginning to the end of the answer.
+    pub timeout: Duration,
+    /// How many attempts may be open at once.
+    pub concurrency: u32,
+    /// How many attempts may begin in a time.
+    pub rate_limit: Option<RateLimit>,
+    /// What happens after a failure.
+    pub retry: RetryPolicy,
+    /// Whether the body is an envelope.
+    pub envelope: bool,
+    /// Whether the body has the document.
+    pub document: bool,
+    /// Values of one's own in the envelope.
+    pub data: BTreeMap<String, DataTemplate>,
+    /// Where it starts.
+    pub start: Start,
+}
+
+/// Where notifications of one action go.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The url.
+    pub url: UrlTemplate,
+    /// The method, in upper case.
+    pub method: &'static str,
+    /// Headers, names in lower case.
+    pub headers: Vec<(String, String)>,
+}
+
+/// A value of `data`, compiled.
+#[derive(Clone, Debug)]
+pub enum DataTemplate {
+    /// One value.
+    One(ScalarTemplate),
+    /// A flat list.
+    Many(Vec<ScalarTemplate>),
+}
+
+/// A scalar of `data`, compiled.
+#[derive(Clone, Debug)]
+pub enum ScalarTemplate {
+    /// A string that may use wildcards.
+    Text(TextTemplate),
+    /// Anything else, as JSON.
+    Json(serde_json::Value),
+}
+
+/// Where a subscription starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Start {
+    /// With the next change.
+    #[default]
+    Now,
+    /// With the current state of every document.
+    Beginning,
+}
+
+impl Spec {
+    /// Where notifications of an action go.
+    pub fn target(&self, action: Action) -> &Target {
+        &self.targets[action as usize]
+    }
+
+    /// Whether a status means delivered.
+    pub fn is_success(&self, status: u16) -> bool {
+        if self.success.is_empty() { (200..300).contains(&status) } else { self.success.contains(&status) }
+    }
+
+    /// Whether a status means: drop it.
+    pub fn is_discard(&self, status: u16) -> bool {
+        self.discard.contains(&status)
+    }
+
+    /// Texts that no other subscription of the resource may have: its url for each action.
+    pub fn keys(&self) -> Vec<String> {
+        Action::ALL
+            .iter()
+            .map(|action| format!("{} {}", action.as_str(), self.target(*action).url.identity()))
+            .collect()
+    }
+}
+
+/// A subscription as it is stored.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Stored {
+    /// What the user said, with patches applied.
+    pub draft: Draft,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it was last changed by a user.
+    pub updated_at: Timestamp,
+    /// Since when a user has it paused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_since: Option<Timestamp>,
+    /// Since when and why Flare has disabled it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disabled: Option<Disabled>,
+    /// The last replays, oldest first. Bound: [`KEPT_REPLAYS`]; the oldest goes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replays: Vec<Replay>,
+    /// The number of the newest replay; numbers are never reused.
+    #[serde(default)]
+    pub last_replay: u64,
+}
+
+/// How many replays of a subscription are remembered.
+pub const KEPT_REPLAYS: usize = 20;
+
+/// A replay that was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Replay {
+    /// Its number.
+    pub number: u64,
+    /// How many documents it goes over.
+    pub total: u64,
+    /// When it was asked for.
+    pub created_at: Timestamp,
+}
+
+/// Why a subscription is disabled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Disabled {
+    /// Since when.
+    pub since: Timestamp,
+    /// Why, in words.
+    pub reason: String,
+    /// It was behind for so long that tombstones it needed may be gone: resuming sends everything again.
+    #[serde(default)]
+    pub start_over: bool,
+}
+
+/// Whether a subscription works: the first that holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// Flare stopped it, for the reason given.
+    Disabled,
+    /// A user stopped it.
+    Paused,
+    /// Nothing has succeeded for a while.
+    Failing,
+    /// The beginning is not through yet.
+    Preparing,
+    /// It works.
+    Active,
+}
+
+/// A subscription as users see it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct View {
+    /// Its id.
+    pub id: SubscriptionId,
+    /// The resource.
+    pub resource: ResourceId,
+    /// What was said, with every default filled in.
+    #[serde(flatten)]
+    pub draft: Draft,
+    /// Whether it works.
+    pub status: Status,
+    /// Since when that is so.
+    pub since: Timestamp,
+    /// Why it is so, where there is something to say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it was last changed by a user.
+    pub updated_at: Timestamp,
+}
