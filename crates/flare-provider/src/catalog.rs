@@ -1,0 +1,102 @@
+//! Catalog: the entities that users create. Small, read whole at start and then followed by version.
+
+use async_trait::async_trait;
+
+use crate::error::Result;
+
+/// What kinds of entities there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EntityKind {
+    /// A tracked resource; its lanes are created and deleted with it, and its documents go with it.
+    Resource,
+    /// A subscription; its feeds are created and deleted with it.
+    Subscription,
+}
+
+impl EntityKind {
+    /// The word for it, as stored.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EntityKind::Resource => "resource",
+            EntityKind::Subscription => "subscription",
+        }
+    }
+}
+
+/// Where the cursors of a new subscription begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// At the tail of each lane, as this very commit sees it: no change falls between.
+    Now,
+    /// The same, and a sweep over all that is there, up to that tail; none where the lane is empty.
+    Beginning,
+}
+
+/// An entity to create.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewEntity {
+    /// Its kind.
+    pub kind: EntityKind,
+    /// Its id, as users see it; unique within the kind. The caller never gives one twice: the engine compares
+    /// it with the entities that are there.
+    pub id: String,
+    /// The resource of a subscription.
+    pub parent: Option<String>,
+    /// Texts that no other entity of the same kind and parent may have.
+    pub keys: Vec<String>,
+    /// The rest, which the engine does not look into.
+    pub body: String,
+    /// For a resource: how many lanes, from 1 to [`flare_model::ids::MAX_LANES`]. For a subscription: ignored, it has its resource's.
+    pub lanes: u16,
+    /// For a subscription: where its cursors begin.
+    pub start: Start,
+}
+
+/// An entity as stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entity {
+    /// Its kind.
+    pub kind: EntityKind,
+    /// Its id.
+    pub id: String,
+    /// Its number: given by the catalog, growing within the kind, never reused.
+    pub number: u64,
+    /// Grows with every change of any entity of the catalog.
+    pub version: u64,
+    /// The resource of a subscription.
+    pub parent: Option<String>,
+    /// Its unique texts.
+    pub keys: Vec<String>,
+    /// The rest.
+    pub body: String,
+    /// How many lanes its resource has.
+    pub lanes: u16,
+}
+
+/// The entities. Every change is durable when the call returns, and whole or not at all.
+#[async_trait]
+pub trait Catalog: Send + Sync {
+    /// Creates an entity, with its lanes or feeds, in one commit. `Conflict` (whose detail names the id of the
+    /// other entity, and nothing else) when the id or one of the keys is taken; `Conflict` with the detail
+    /// `parent` when the parent does not exist, also when it is being deleted at this moment.
+    async fn create(&self, new: NewEntity) -> Result<Entity>;
+
+    /// Replaces body and keys, and nothing else, if the stored version is `entity.version`; answers the new
+    /// version of it.
+    /// `None` when the entity does not exist, `Conflict` when the version is another (detail `version`) or a
+    /// key is taken (detail: the id of the other).
+    async fn replace(&self, entity: Entity) -> Result<Option<Entity>>;
+
+    /// Deletes an entity with its lanes and documents, or its feeds. False when there was none. `Conflict`
+    /// for a resource that has subscriptions (detail `children`).
+    async fn delete(&self, kind: EntityKind, id: &str) -> Result<bool>;
+
+    /// One entity.
+    async fn get(&self, kind: EntityKind, id: &str) -> Result<Option<Entity>>;
+
+    /// All entities of a kind with a number above `after`, by number, `limit` at most.
+    async fn list(&self, kind: EntityKind, after: u64, limit: usize) -> Result<Vec<Entity>>;
+
+    /// The version of the newest change; a reader that has seen it has seen everything.
+    async fn version(&self) -> Result<u64>;
+}

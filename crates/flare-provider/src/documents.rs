@@ -1,0 +1,108 @@
+//! Documents: the newest state of each, ordered by change within a lane. That order is the log.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use flare_model::document::{Document, Outcome, Write};
+use flare_model::ids::{LaneId, Ordinal, Seq};
+use flare_model::time::Timestamp;
+use roaring::RoaringTreemap;
+
+use crate::error::Result;
+
+/// What became of one write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Committed {
+    /// What to tell the origin. Whatever it is, the row it was compared with is durable.
+    pub outcome: Outcome,
+}
+
+/// Hears of changes right after they are durable and before their writers are answered, in the order of their
+/// seqs within each lane, each once. Called on the engine's own thread: it must be quick and must not block.
+pub trait Witness: Send + Sync {
+    /// These changes are durable now.
+    fn committed(&self, changes: Vec<Document>);
+}
+
+/// What to read of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScanLane {
+    /// The lane.
+    pub lane: LaneId,
+    /// Only changes beyond this one.
+    pub after: Seq,
+    /// Only changes up to this one; `Seq(u64::MAX)` for all.
+    pub upto: Seq,
+    /// At most so many documents.
+    pub rows: usize,
+    /// Stop after the document with which the contents reach this size: the first one comes in any case.
+    pub bytes: usize,
+}
+
+/// A part of a lane.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Page {
+    /// In order of seq.
+    pub documents: Vec<Document>,
+    /// Every change beyond `after` up to here that was some document's newest is in this page or an earlier
+    /// one. When nothing is left it is the smaller of `upto` and the head.
+    pub upto: Seq,
+    /// The newest change of the lane in the snapshot that was read: the page knows of nothing beyond it.
+    pub head: Seq,
+}
+
+/// A lane at a glance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneState {
+    /// The lane.
+    pub lane: LaneId,
+    /// Its newest change.
+    pub head: Seq,
+    /// How many live documents it has.
+    pub documents: u64,
+    /// How many tombstones.
+    pub tombstones: u64,
+}
+
+/// The log.
+#[async_trait]
+pub trait Documents: Send + Sync {
+    /// The id of this log: another one after a restore, or a failover that lost a tail.
+    fn incarnation(&self) -> u64;
+
+    /// From now on this one hears of every change. One witness; a second call replaces it.
+    fn watch(&self, witness: Arc<dyn Witness>);
+
+    /// Commits a batch, in order, as one. Each item is compared inside the commit by
+    /// [`flare_model::document::apply`]; calls from many tasks share commits. A lane gives out seqs from 1 and
+    /// ordinals from 0, each the next one, and only for what changes something. `Err` per item only with
+    /// `Conflict` (detail `lane`): its lane does not exist (any more). The whole call fails with `Unavailable`
+    /// when too much is waiting or the disk is full: nothing of it was written. A cancelled call may or may
+    /// not have been written.
+    async fn commit(&self, batch: Vec<Write>) -> Result<Vec<Result<Committed>>>;
+
+    /// One document by its url, tombstones too. Here and below, a lane that does not exist reads as an empty one.
+    async fn get(&self, lane: LaneId, url: &str) -> Result<Option<Document>>;
+
+    /// Documents by their ordinals, tombstones too, each `None` where there is none, and the lane's head in the
+    /// snapshot that was read.
+    async fn fetch(&self, lane: LaneId, ordinals: &[Ordinal]) -> Result<(Vec<Option<Document>>, Seq)>;
+
+    /// A part of a lane in order. Bounded work: call again with `after` = the page's `upto`.
+    async fn scan(&self, scan: ScanLane) -> Result<Page>;
+
+    /// All lanes of all resources.
+    async fn lanes(&self) -> Result<Vec<LaneState>>;
+
+    /// Removes tombstones of a lane with a seq up to `upto` that were accepted before `accepted_before`, except
+    /// the ordinals in `keep`, at most `limit`, in order of seq. Answers how many went. The head stays, and
+    /// their ordinals are never reused.
+    async fn remove_tombstones(
+        &self,
+        lane: LaneId,
+        upto: Seq,
+        accepted_before: Timestamp,
+        keep: &RoaringTreemap,
+        limit: usize,
+    ) -> Result<u64>;
+}

@@ -1,0 +1,159 @@
+//! A wrapper that fails on purpose: a store and a [`Plan`] come in, and a store goes out whose calls meet what
+//! the plan has for them. For tests of everything that stands above an engine.
+
+mod plan;
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use async_trait::async_trait;
+use flare_model::document::{Document, Write};
+use flare_model::feed::Standing;
+use flare_model::ids::{FeedId, LaneId, Ordinal, Seq};
+use flare_model::time::Timestamp;
+use roaring::RoaringTreemap;
+
+pub use plan::{Fault, Odds, Plan};
+
+use crate::Store;
+use crate::catalog::{Catalog, Entity, EntityKind, NewEntity};
+use crate::documents::{Committed, Documents, LaneState, Page, ScanLane, Witness};
+use crate::error::{ProviderError, Result};
+use crate::ledger::{FeedWrite, Ledger, ListStandings, Opened};
+
+/// A store whose calls go by a plan.
+pub struct Faulty {
+    inner: Store,
+    plan: Plan,
+}
+
+impl Faulty {
+    /// Wraps a store. The plan stays in the caller's hands too, to be changed while the store is in use.
+    pub fn wrap(store: Store, plan: Plan) -> Store {
+        let faulty = Arc::new(Faulty { inner: store, plan });
+        Store { catalog: faulty.clone(), documents: faulty.clone(), ledger: faulty }
+    }
+
+    async fn meet<T>(
+        &self,
+        operation: &'static str,
+        call: impl Future<Output = Result<T>> + Send,
+    ) -> Result<T> {
+        let failed = |kind, detail| Err(ProviderError::new(kind, operation, detail));
+        match self.plan.draw(operation) {
+            None => call.await,
+            Some(Fault::Before(kind)) => failed(kind, "planned to fail before it was done"),
+            Some(Fault::After(kind)) => {
+                call.await?;
+                failed(kind, "planned to fail after it was done")
+            }
+            Some(Fault::Cancelled(kind)) => {
+                let mut call = pin!(call);
+                poll_fn(|context| Poll::Ready(call.as_mut().poll(context).is_ready())).await;
+                failed(kind, "planned to be given up while it was under way")
+            }
+            Some(Fault::Delayed(time)) => {
+                tokio::time::sleep(time).await;
+                call.await
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Catalog for Faulty {
+    async fn create(&self, new: NewEntity) -> Result<Entity> {
+        self.meet("catalog.create", self.inner.catalog.create(new)).await
+    }
+
+    async fn replace(&self, entity: Entity) -> Result<Option<Entity>> {
+        self.meet("catalog.replace", self.inner.catalog.replace(entity)).await
+    }
+
+    async fn delete(&self, kind: EntityKind, id: &str) -> Result<bool> {
+        self.meet("catalog.delete", self.inner.catalog.delete(kind, id)).await
+    }
+
+    async fn get(&self, kind: EntityKind, id: &str) -> Result<Option<Entity>> {
+        self.meet("catalog.get", self.inner.catalog.get(kind, id)).await
+    }
+
+    async fn list(&self, kind: EntityKind, after: u64, limit: usize) -> Result<Vec<Entity>> {
+        self.meet("catalog.list", self.inner.catalog.list(kind, after, limit)).await
+    }
+
+    async fn version(&self) -> Result<u64> {
+        self.meet("catalog.version", self.inner.catalog.version()).await
+    }
+}
+
+#[async_trait]
+impl Documents for Faulty {
+    fn incarnation(&self) -> u64 {
+        self.inner.documents.incarnation()
+    }
+
+    fn watch(&self, witness: Arc<dyn Witness>) {
+        self.inner.documents.watch(witness);
+    }
+
+    async fn commit(&self, batch: Vec<Write>) -> Result<Vec<Result<Committed>>> {
+        self.meet("documents.commit", self.inner.documents.commit(batch)).await
+    }
+
+    async fn get(&self, lane: LaneId, url: &str) -> Result<Option<Document>> {
+        self.meet("documents.get", self.inner.documents.get(lane, url)).await
+    }
+
+    async fn fetch(&self, lane: LaneId, ordinals: &[Ordinal]) -> Result<(Vec<Option<Document>>, Seq)> {
+        self.meet("documents.fetch", self.inner.documents.fetch(lane, ordinals)).await
+    }
+
+    async fn scan(&self, scan: ScanLane) -> Result<Page> {
+        self.meet("documents.scan", self.inner.documents.scan(scan)).await
+    }
+
+    async fn lanes(&self) -> Result<Vec<LaneState>> {
+        self.meet("documents.lanes", self.inner.documents.lanes()).await
+    }
+
+    async fn remove_tombstones(
+        &self,
+        lane: LaneId,
+        upto: Seq,
+        accepted_before: Timestamp,
+        keep: &RoaringTreemap,
+        limit: usize,
+    ) -> Result<u64> {
+        let call = self.inner.documents.remove_tombstones(lane, upto, accepted_before, keep, limit);
+        self.meet("documents.remove_tombstones", call).await
+    }
+}
+
+#[async_trait]
+impl Ledger for Faulty {
+    async fn open(&self, feeds: &[FeedId], epoch: u64) -> Result<Vec<Opened>> {
+        self.meet("ledger.open", self.inner.ledger.open(feeds, epoch)).await
+    }
+
+    async fn next_epoch(&self) -> Result<u64> {
+        self.meet("ledger.next_epoch", self.inner.ledger.next_epoch()).await
+    }
+
+    async fn write(&self, writes: Vec<FeedWrite>) -> Result<Vec<Result<()>>> {
+        self.meet("ledger.write", self.inner.ledger.write(writes)).await
+    }
+
+    async fn standings(&self, list: ListStandings) -> Result<(u64, Vec<(u8, Standing)>)> {
+        self.meet("ledger.standings", self.inner.ledger.standings(list)).await
+    }
+
+    async fn standing(&self, feed: FeedId, ordinal: Ordinal) -> Result<Option<Standing>> {
+        self.meet("ledger.standing", self.inner.ledger.standing(feed, ordinal)).await
+    }
+}
+
+#[cfg(test)]
+mod tests;

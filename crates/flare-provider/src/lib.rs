@@ -1,0 +1,33 @@
+//! The contracts between Flare and where it keeps things, the reference engine `memory`, wrappers that work
+//! over every engine, and the suite of behaviours that every engine has to show.
+//!
+//! Each method says what it promises under a crash and under concurrency. An error has a [kind](ErrorKind)
+//! that tells the caller what to do; absence is an `Option`, not an error. No engine retries, times or counts:
+//! that is done once, by a wrapper.
+
+pub mod catalog;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+pub mod documents;
+pub mod error;
+pub mod faulty;
+pub mod ledger;
+pub mod memory;
+
+use std::sync::Arc;
+
+pub use catalog::{Catalog, Entity, EntityKind, NewEntity, Start};
+pub use documents::{Committed, Documents, LaneState, Page, ScanLane, Witness};
+pub use error::{ErrorKind, ProviderError, Result};
+pub use ledger::{FeedWrite, Ledger, ListStandings, Opened};
+
+/// One engine, seen through its contracts.
+#[derive(Clone)]
+pub struct Store {
+    /// Resources and subscriptions.
+    pub catalog: Arc<dyn Catalog>,
+    /// The newest documents, which are the log.
+    pub documents: Arc<dyn Documents>,
+    /// What each client has.
+    pub ledger: Arc<dyn Ledger>,
+}

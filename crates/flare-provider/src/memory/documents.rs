@@ -1,0 +1,193 @@
+//! The log in memory: writes come in, and are compared by the model's own rule; outcomes go out, and changes go
+//! to the witness.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use flare_model::document::{Document, Effect, Outcome, Write, apply};
+use flare_model::ids::{LaneId, Ordinal, Seq};
+use flare_model::time::Timestamp;
+use roaring::RoaringTreemap;
+
+use super::{Engine, conflict};
+use crate::documents::{Committed, Documents, LaneState, Page, ScanLane, Witness};
+use crate::error::Result;
+
+/// All lanes of all resources.
+#[derive(Clone)]
+pub(super) struct Log {
+    pub incarnation: u64,
+    pub lanes: BTreeMap<LaneId, Lane>,
+}
+
+/// One lane. Head and next ordinal are counted apart from the documents, since removing a tombstone must not
+/// give its numbers out again.
+#[derive(Clone, Default)]
+pub(super) struct Lane {
+    head: Seq,
+    next_ordinal: Ordinal,
+    by_seq: BTreeMap<Seq, Document>,
+    by_url: HashMap<Arc<str>, Seq>,
+    by_ordinal: BTreeMap<Ordinal, Seq>,
+    tombstones: u64,
+}
+
+impl Log {
+    pub fn create(&mut self, lane: LaneId) {
+        self.lanes.insert(lane, Lane::default());
+    }
+
+    pub fn delete(&mut self, lane: LaneId) {
+        self.lanes.remove(&lane);
+    }
+
+    pub fn head(&self, lane: LaneId) -> Seq {
+        self.lanes.get(&lane).map_or(Seq(0), |lane| lane.head)
+    }
+}
+
+impl Lane {
+    fn by_url(&self, url: &str) -> Option<&Document> {
+        self.by_seq.get(self.by_url.get(url)?)
+    }
+
+    fn by_ordinal(&self, ordinal: Ordinal) -> Option<&Document> {
+        self.by_seq.get(self.by_ordinal.get(&ordinal)?)
+    }
+
+    fn apply(&mut self, write: Write) -> (Outcome, Option<Document>) {
+        let current = self.by_url(&write.url);
+        let next_seq = Seq(self.head.0 + 1);
+        let known = current.map(|document| (&document.row, &document.revision));
+        let (outcome, row, revision, content) = match apply(known, &write.intent, next_seq, self.next_ordinal)
+        {
+            Effect::Nothing(outcome) => return (outcome, None),
+            Effect::Change { outcome, row, revision, content } => (outcome, row, revision, content),
+        };
+        match current.map(|document| document.row.seq) {
+            Some(moved) => {
+                self.remove(moved);
+            }
+            None => self.next_ordinal.0 += 1,
+        }
+        self.head = row.seq;
+        let Write { lane, url, at: updated_at, .. } = write;
+        let document = Document { lane, row, url, revision, updated_at, content };
+        self.insert(document.clone());
+        (outcome, Some(document))
+    }
+
+    fn insert(&mut self, document: Document) {
+        self.tombstones += u64::from(document.row.deleted);
+        self.by_url.insert(document.url.clone(), document.row.seq);
+        self.by_ordinal.insert(document.row.ordinal, document.row.seq);
+        self.by_seq.insert(document.row.seq, document);
+    }
+
+    fn remove(&mut self, seq: Seq) {
+        if let Some(document) = self.by_seq.remove(&seq) {
+            self.tombstones -= u64::from(document.row.deleted);
+            self.by_url.remove(&document.url);
+            self.by_ordinal.remove(&document.row.ordinal);
+        }
+    }
+
+    fn scan(&self, scan: &ScanLane) -> Page {
+        let mut page = Page { documents: Vec::new(), upto: scan.upto.min(self.head), head: self.head };
+        let mut bytes = 0;
+        for (seq, document) in self.by_seq.range(Seq(scan.after.0.saturating_add(1))..) {
+            if *seq > scan.upto {
+                break;
+            }
+            if page.documents.len() >= scan.rows || (bytes >= scan.bytes && !page.documents.is_empty()) {
+                page.upto = page.documents.last().map_or(scan.after, |last| last.row.seq);
+                break;
+            }
+            bytes += document.content.len();
+            page.documents.push(document.clone());
+        }
+        page
+    }
+}
+
+#[async_trait]
+impl Documents for Engine {
+    fn incarnation(&self) -> u64 {
+        self.durable.lock().log.incarnation
+    }
+
+    fn watch(&self, witness: Arc<dyn Witness>) {
+        *self.witness.lock() = Some(witness);
+    }
+
+    async fn commit(&self, batch: Vec<Write>) -> Result<Vec<Result<Committed>>> {
+        const OPERATION: &str = "documents.commit";
+        let mut durable = self.durable(OPERATION)?;
+        let mut answers = Vec::with_capacity(batch.len());
+        let mut changes = Vec::new();
+        for write in batch {
+            let Some(lane) = durable.log.lanes.get_mut(&write.lane) else {
+                answers.push(Err(conflict(OPERATION, "lane")));
+                continue;
+            };
+            let (outcome, change) = lane.apply(write);
+            changes.extend(change);
+            answers.push(Ok(Committed { outcome }));
+        }
+        // Called under the lock: released, the next commit could reach the witness before this one does.
+        let witness = self.witness.lock().clone();
+        if let Some(witness) = witness.filter(|_| !changes.is_empty()) {
+            witness.committed(changes);
+        }
+        Ok(answers)
+    }
+
+    async fn get(&self, lane: LaneId, url: &str) -> Result<Option<Document>> {
+        let durable = self.durable("documents.get")?;
+        Ok(durable.log.lanes.get(&lane).and_then(|lane| lane.by_url(url)).cloned())
+    }
+
+    async fn fetch(&self, lane: LaneId, ordinals: &[Ordinal]) -> Result<(Vec<Option<Document>>, Seq)> {
+        let durable = self.durable("documents.fetch")?;
+        let lane = durable.log.lanes.get(&lane);
+        let document = |ordinal: &Ordinal| lane.and_then(|lane| lane.by_ordinal(*ordinal)).cloned();
+        Ok((ordinals.iter().map(document).collect(), lane.map_or(Seq(0), |lane| lane.head)))
+    }
+
+    async fn scan(&self, scan: ScanLane) -> Result<Page> {
+        let durable = self.durable("documents.scan")?;
+        Ok(durable.log.lanes.get(&scan.lane).map_or_else(Page::default, |lane| lane.scan(&scan)))
+    }
+
+    async fn lanes(&self) -> Result<Vec<LaneState>> {
+        let durable = self.durable("documents.lanes")?;
+        let state = |(id, lane): (&LaneId, &Lane)| LaneState {
+            lane: *id,
+            head: lane.head,
+            documents: lane.by_seq.len() as u64 - lane.tombstones,
+            tombstones: lane.tombstones,
+        };
+        Ok(durable.log.lanes.iter().map(state).collect())
+    }
+
+    async fn remove_tombstones(
+        &self,
+        lane: LaneId,
+        upto: Seq,
+        accepted_before: Timestamp,
+        keep: &RoaringTreemap,
+        limit: usize,
+    ) -> Result<u64> {
+        let mut durable = self.durable("documents.remove_tombstones")?;
+        let Some(lane) = durable.log.lanes.get_mut(&lane) else { return Ok(0) };
+        let goes = |document: &&Document| {
+            let row = &document.row;
+            row.deleted && document.updated_at < accepted_before && !keep.contains(row.ordinal.0)
+        };
+        let found = lane.by_seq.range(..=upto).map(|(_, document)| document).filter(goes);
+        let gone: Vec<Seq> = found.take(limit).map(|document| document.row.seq).collect();
+        gone.iter().for_each(|seq| lane.remove(*seq));
+        Ok(gone.len() as u64)
+    }
+}

@@ -1,0 +1,3 @@
+//! The reference engine shows every behaviour.
+
+flare_provider::conformance!(memory, flare_provider::conformance::MemoryFactory);
