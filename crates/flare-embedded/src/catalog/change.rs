@@ -1,0 +1,147 @@
+//! Changes of the catalog: entities to create, replace and delete come in, and are done inside the writer's
+//! transaction, with the lanes and feeds that belong to them. Everything is checked before anything is written.
+
+use flare_model::feed::{Sweep, SweepKind};
+use flare_model::ids::{FeedId, LaneId, MAX_LANES, ResourceNumber, Seq, SubscriptionNumber};
+use flare_provider::{Entity, EntityKind, ErrorKind, NewEntity, ProviderError, Start};
+
+use super::rows;
+use crate::desk::Desk;
+use crate::error::{Work, conflict};
+use crate::leavings::{self, Kind};
+use crate::ledger::encode_sweep;
+use crate::meta;
+use crate::place::{LAST_LANE, feed_key};
+
+/// Creates an entity.
+pub(crate) fn create(desk: &mut Desk<'_>, new: NewEntity) -> Work<Entity> {
+    const OPERATION: &str = "catalog.create";
+    let connection = desk.connection;
+    let resource = match new.kind {
+        EntityKind::Resource => None,
+        EntityKind::Subscription => {
+            let parent = new.parent.as_deref().unwrap_or_default();
+            let resource = rows::get(connection, EntityKind::Resource, parent)?;
+            Some(resource.ok_or_else(|| conflict(OPERATION, "parent"))?)
+        }
+    };
+    if rows::get(connection, new.kind, &new.id)?.is_some() {
+        return Err(conflict(OPERATION, new.id).into());
+    }
+    if let Some(other) = rows::taken(connection, new.kind, new.parent.as_deref(), &new.keys, &new.id)? {
+        return Err(conflict(OPERATION, other).into());
+    }
+    let lanes = resource.as_ref().map_or(new.lanes.clamp(1, MAX_LANES), |resource| resource.lanes);
+    let last_lane = meta::get(connection, "last_lane")?;
+    if resource.is_none() && last_lane + i64::from(lanes) > LAST_LANE {
+        let full = "as many lanes were made as a database can have";
+        return Err(ProviderError::new(ErrorKind::Unsupported, OPERATION, full).into());
+    }
+    let counter = match new.kind {
+        EntityKind::Resource => "last_resource",
+        EntityKind::Subscription => "last_subscription",
+    };
+    let entity = Entity {
+        kind: new.kind,
+        id: new.id,
+        number: meta::next(connection, counter)? as u64,
+        version: meta::next(connection, "catalog_version")? as u64,
+        parent: new.parent,
+        keys: new.keys,
+        body: new.body,
+        lanes,
+    };
+    rows::put(connection, &entity)?;
+    match resource {
+        None => create_lanes(desk, &entity, last_lane)?,
+        Some(resource) => create_feeds(desk, &entity, &resource, new.start)?,
+    }
+    Ok(entity)
+}
+
+fn create_lanes(desk: &Desk<'_>, resource: &Entity, last: i64) -> Work<()> {
+    let mut insert = desk.connection.prepare_cached(
+        "INSERT INTO lanes (id, resource, place, head, next_ordinal, documents, tombstones, gone)
+         VALUES (?1, ?2, ?3, 0, 0, 0, 0, 0)",
+    )?;
+    for place in 0..resource.lanes {
+        insert.execute((last + 1 + i64::from(place), resource.number as i64, place))?;
+    }
+    meta::set(desk.connection, "last_lane", last + i64::from(resource.lanes))
+}
+
+/// The feeds of a new subscription begin at the tail that this transaction sees.
+fn create_feeds(desk: &mut Desk<'_>, subscription: &Entity, resource: &Entity, start: Start) -> Work<()> {
+    let mut insert = desk.connection.prepare_cached(
+        "INSERT INTO feeds (id, lane, epoch, incarnation, cursor, issued, delivered, discarded, failed, sweep, ahead,
+         held_delta) VALUES (?1, ?2, 0, ?3, ?4, ?4, 0, 0, 0, ?5, ?6, x'')",
+    )?;
+    for feed in feeds_of(subscription) {
+        let lane = LaneId { resource: ResourceNumber(resource.number), index: feed.lane };
+        let (Some(lane), Some(key)) = (desk.lanes.get(desk.connection, lane)?, feed_key(feed)) else {
+            let missing = "a resource without one of its lanes";
+            return Err(crate::error::corrupt("catalog.create", missing).into());
+        };
+        let (replay, kind, position, end) = (0, SweepKind::Beginning, Seq(0), Seq(lane.head));
+        let sweep = (start == Start::Beginning && lane.head > 0)
+            .then(|| encode_sweep(&Sweep { replay, kind, position, end }));
+        let ahead = crate::ledger::encode_ahead(Seq(lane.head), &Default::default());
+        insert.execute((key, lane.id, desk.incarnation as i64, lane.head as i64, sweep, ahead))?;
+    }
+    Ok(())
+}
+
+/// Replaces body and keys of an entity that is as the caller saw it.
+pub(crate) fn replace(desk: &mut Desk<'_>, asked: Entity) -> Work<Option<Entity>> {
+    const OPERATION: &str = "catalog.replace";
+    let connection = desk.connection;
+    let Some(stored) = rows::get(connection, asked.kind, &asked.id)? else { return Ok(None) };
+    if stored.version != asked.version {
+        return Err(conflict(OPERATION, "version").into());
+    }
+    let taken = rows::taken(connection, stored.kind, stored.parent.as_deref(), &asked.keys, &stored.id)?;
+    if let Some(other) = taken {
+        return Err(conflict(OPERATION, other).into());
+    }
+    rows::drop_keys(connection, &stored)?;
+    let version = meta::next(connection, "catalog_version")? as u64;
+    let entity = Entity { version, keys: asked.keys, body: asked.body, ..stored };
+    rows::put(connection, &entity)?;
+    Ok(Some(entity))
+}
+
+/// Deletes an entity. What may be much is only marked, and goes later in slices.
+pub(crate) fn delete(desk: &mut Desk<'_>, kind: EntityKind, id: &str) -> Work<bool> {
+    let connection = desk.connection;
+    if kind == EntityKind::Resource && rows::has_children(connection, id)? {
+        return Err(conflict("catalog.delete", "children").into());
+    }
+    let Some(entity) = rows::get(connection, kind, id)? else { return Ok(false) };
+    rows::remove(connection, &entity)?;
+    meta::next(connection, "catalog_version")?;
+    match kind {
+        EntityKind::Resource => {
+            let mut mark =
+                connection.prepare_cached("UPDATE lanes SET gone = 1 WHERE resource = ?1 RETURNING id")?;
+            let lanes = mark.query_map([entity.number as i64], |row| row.get(0))?;
+            for lane in lanes.collect::<rusqlite::Result<Vec<i64>>>()? {
+                leavings::add(desk, Kind::Lane, lane)?;
+            }
+            desk.lanes.forget(ResourceNumber(entity.number));
+        }
+        EntityKind::Subscription => {
+            let mut delete = connection.prepare_cached("DELETE FROM feeds WHERE id = ?1")?;
+            for key in feeds_of(&entity).filter_map(feed_key) {
+                delete.execute([key])?;
+                desk.deltas.forget(key);
+                leavings::add(desk, Kind::Feed, key)?;
+            }
+        }
+    }
+    Ok(true)
+}
+
+fn feeds_of(subscription: &Entity) -> impl Iterator<Item = FeedId> + use<> {
+    let number = SubscriptionNumber(subscription.number);
+    (0..subscription.lanes).map(move |lane| FeedId { subscription: number, lane: lane as u8 })
+}

@@ -1,0 +1,96 @@
+//! The log: calls of the contract come in; batches go through the writer, readers answer the rest.
+
+mod commit;
+mod read;
+pub(crate) mod row;
+mod scan;
+mod tombstones;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use flare_model::document::{Document, Write};
+use flare_model::ids::{LaneId, Ordinal, Seq};
+use flare_model::time::Timestamp;
+use flare_provider::{Committed, Documents, LaneState, Page, Result, ScanLane, Witness};
+use roaring::RoaringTreemap;
+
+pub(crate) use commit::commit_all;
+
+use crate::engine::Engine;
+use crate::readers::Reader;
+use tombstones::{SLICE, Search};
+
+#[async_trait]
+impl Documents for Engine {
+    fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
+    fn watch(&self, witness: Arc<dyn Witness>) {
+        self.witness.set(witness);
+    }
+
+    async fn commit(&self, batch: Vec<Write>) -> Result<Vec<Result<Committed>>> {
+        if batch.is_empty() {
+            return Ok(Vec::new());
+        }
+        let answered = self.queue.push_commit(batch)?;
+        answered.await.unwrap_or_else(|_dropped| Err(self.queue.ended("documents.commit")))
+    }
+
+    async fn get(&self, lane: LaneId, url: &str) -> Result<Option<Document>> {
+        let url = url.to_owned();
+        let read = move |reader: &mut Reader| read::get(&reader.connection, &reader.recent, lane, &url);
+        self.read("documents.get", read).await
+    }
+
+    async fn fetch(&self, lane: LaneId, ordinals: &[Ordinal]) -> Result<(Vec<Option<Document>>, Seq)> {
+        let ordinals = ordinals.to_vec();
+        let read =
+            move |reader: &mut Reader| read::fetch(&reader.connection, &reader.recent, lane, &ordinals);
+        self.read("documents.fetch", read).await
+    }
+
+    async fn scan(&self, scan: ScanLane) -> Result<Page> {
+        let read = move |reader: &mut Reader| scan::scan(&reader.connection, &reader.recent, scan);
+        self.read("documents.scan", read).await
+    }
+
+    async fn lanes(&self) -> Result<Vec<LaneState>> {
+        self.read("documents.lanes", |reader| read::lane_states(&reader.connection)).await
+    }
+
+    async fn remove_tombstones(
+        &self,
+        lane: LaneId,
+        upto: Seq,
+        accepted_before: Timestamp,
+        keep: &RoaringTreemap,
+        limit: usize,
+    ) -> Result<u64> {
+        const OPERATION: &str = "documents.remove_tombstones";
+        let keep = Arc::new(keep.clone());
+        let (mut after, mut removed) = (Seq(0), 0);
+        while removed < limit as u64 {
+            let limit = (limit - removed as usize).min(SLICE);
+            let keep = keep.clone();
+            let find = move |reader: &mut Reader| {
+                let search = Search { lane, after, upto, accepted_before, keep: &keep, limit };
+                tombstones::find(&reader.connection, &search)
+            };
+            let (found, more) = self.read(OPERATION, find).await?;
+            if !found.is_empty() {
+                let bytes = SLICE * 64;
+                let work =
+                    self.queue.work(OPERATION, bytes, move |desk| tombstones::remove(desk, lane, &found));
+                removed += work.await?;
+            }
+            match more {
+                Some(last) => after = last,
+                None => break,
+            }
+        }
+        Ok(removed)
+    }
+}

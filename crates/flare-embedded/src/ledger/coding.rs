@@ -1,0 +1,111 @@
+//! The parts of a feed's row that are bytes: what is ahead of the cursor, and the sweep.
+
+use flare_model::feed::{Ahead, Sweep, SweepKind};
+use flare_model::ids::Seq;
+use flare_model::time::Timestamp;
+
+use crate::varint::{put, take};
+
+/// What is ahead of the cursor. `None` for what is most common: nothing, up to the cursor itself.
+pub(crate) fn encode_ahead(cursor: Seq, ahead: &Ahead) -> Option<Vec<u8>> {
+    if ahead.horizon == cursor && ahead.holes.is_empty() && ahead.extras.is_empty() {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(8 + 2 * (ahead.holes.len() + ahead.extras.len()));
+    put(&mut bytes, ahead.horizon.0);
+    put(&mut bytes, ahead.holes.len() as u64);
+    let mut before = 0;
+    for seq in ahead.holes.iter().chain(&ahead.extras) {
+        // They are in order, and close to each other.
+        put(&mut bytes, seq.0.wrapping_sub(before));
+        before = seq.0;
+    }
+    Some(bytes)
+}
+
+/// The reverse of [`encode_ahead`]; `None` when the bytes are not what it wrote.
+pub(crate) fn decode_ahead(cursor: Seq, bytes: Option<&[u8]>) -> Option<Ahead> {
+    let Some(mut bytes) = bytes else { return Some(Ahead { horizon: cursor, ..Ahead::default() }) };
+    let horizon = Seq(take(&mut bytes)?);
+    let holes = usize::try_from(take(&mut bytes)?).ok()?;
+    let mut seqs = Vec::new();
+    let mut before: u64 = 0;
+    while !bytes.is_empty() {
+        before = before.wrapping_add(take(&mut bytes)?);
+        seqs.push(Seq(before));
+    }
+    if holes > seqs.len() {
+        return None;
+    }
+    let extras = seqs.split_off(holes);
+    Some(Ahead { horizon, holes: seqs, extras })
+}
+
+/// A sweep.
+pub(crate) fn encode_sweep(sweep: &Sweep) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(16);
+    let since = match sweep.kind {
+        SweepKind::Beginning => None,
+        SweepKind::Replay { since } => Some(since.millis()),
+    };
+    put(&mut bytes, u64::from(since.is_some()));
+    for number in [sweep.replay, sweep.position.0, sweep.end.0] {
+        put(&mut bytes, number);
+    }
+    bytes.extend(since.into_iter().flat_map(i64::to_le_bytes));
+    bytes
+}
+
+/// The reverse of [`encode_sweep`]; `None` when the bytes are not what it wrote.
+pub(crate) fn decode_sweep(mut bytes: &[u8]) -> Option<Sweep> {
+    let kind = take(&mut bytes)?;
+    let (replay, position, end) = (take(&mut bytes)?, take(&mut bytes)?, take(&mut bytes)?);
+    let kind = match kind {
+        0 if bytes.is_empty() => SweepKind::Beginning,
+        1 => SweepKind::Replay { since: Timestamp::from_millis(i64::from_le_bytes(bytes.try_into().ok()?)) },
+        _ => return None,
+    };
+    Some(Sweep { replay, kind, position: Seq(position), end: Seq(end) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seqs(numbers: &[u64]) -> Vec<Seq> {
+        numbers.iter().copied().map(Seq).collect()
+    }
+
+    #[test]
+    fn what_is_ahead_comes_back_as_it_was() {
+        let cursor = Seq(100);
+        for ahead in [
+            Ahead { horizon: cursor, ..Ahead::default() },
+            Ahead::default(),
+            Ahead { horizon: Seq(200), holes: seqs(&[101, 150]), extras: seqs(&[201, u64::MAX]) },
+            Ahead { horizon: cursor, holes: vec![], extras: seqs(&[300]) },
+        ] {
+            let bytes = encode_ahead(cursor, &ahead);
+            assert_eq!(decode_ahead(cursor, bytes.as_deref()), Some(ahead));
+        }
+        assert_eq!(encode_ahead(cursor, &Ahead { horizon: cursor, ..Ahead::default() }), None, "nothing");
+    }
+
+    #[test]
+    fn a_sweep_comes_back_as_it_was() {
+        for kind in [SweepKind::Beginning, SweepKind::Replay { since: Timestamp::from_millis(-5) }] {
+            let sweep = Sweep { replay: 7, kind, position: Seq(12), end: Seq(1 << 62) };
+            assert_eq!(decode_sweep(&encode_sweep(&sweep)), Some(sweep));
+        }
+    }
+
+    #[test]
+    fn other_bytes_are_refused() {
+        assert_eq!(decode_ahead(Seq(0), Some(&[])), None);
+        assert_eq!(decode_ahead(Seq(0), Some(&[5, 3, 1])), None, "fewer than it says");
+        assert_eq!(decode_ahead(Seq(0), Some(&[0x80])), None);
+        for bytes in [&[][..], &[2, 0, 0, 0], &[0, 0, 0, 0, 0], &[1, 0, 0, 0, 1, 2]] {
+            assert_eq!(decode_sweep(bytes), None, "{bytes:?}");
+        }
+    }
+}

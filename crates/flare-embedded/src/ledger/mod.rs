@@ -1,0 +1,65 @@
+//! The ledger: calls of the contract come in; records go through the writer, readers answer the rest.
+
+mod bits;
+mod coding;
+mod open;
+mod standings;
+mod write;
+
+use async_trait::async_trait;
+use flare_model::feed::Standing;
+use flare_model::ids::{FeedId, Ordinal};
+use flare_provider::{FeedWrite, Ledger, ListStandings, Opened, Result};
+
+pub(crate) use coding::{encode_ahead, encode_sweep};
+pub(crate) use write::Deltas;
+
+use crate::engine::Engine;
+
+/// What a record takes of a commit beside its lists, about.
+const RECORD_BYTES: usize = 256;
+
+#[async_trait]
+impl Ledger for Engine {
+    async fn open(&self, feeds: &[FeedId], epoch: u64) -> Result<Vec<Opened>> {
+        const OPERATION: &str = "ledger.open";
+        let asked = feeds.to_vec();
+        let bytes = feeds.len() * 64;
+        self.queue.work(OPERATION, bytes, move |desk| open::raise(desk, &asked, epoch)).await?;
+        let incarnation = self.incarnation;
+        let mut opened = Vec::with_capacity(feeds.len());
+        for slice in feeds.chunks(open::SLICE) {
+            let slice = slice.to_vec();
+            let read = move |reader: &mut crate::readers::Reader| {
+                open::read(&reader.connection, &slice, incarnation)
+            };
+            opened.extend(self.read(OPERATION, read).await?);
+        }
+        Ok(opened)
+    }
+
+    async fn next_epoch(&self) -> Result<u64> {
+        self.queue.work("ledger.next_epoch", RECORD_BYTES, open::next_epoch).await
+    }
+
+    async fn write(&self, writes: Vec<FeedWrite>) -> Result<Vec<Result<()>>> {
+        let bytes = writes.iter().map(record_bytes).sum();
+        self.queue.work("ledger.write", bytes, move |desk| write::write_all(desk, writes)).await
+    }
+
+    async fn standings(&self, list: ListStandings) -> Result<(u64, Vec<(u8, Standing)>)> {
+        self.read("ledger.standings", move |reader| standings::list(&reader.connection, list)).await
+    }
+
+    async fn standing(&self, feed: FeedId, ordinal: Ordinal) -> Result<Option<Standing>> {
+        self.read("ledger.standing", move |reader| standings::one(&reader.connection, feed, ordinal)).await
+    }
+}
+
+fn record_bytes(write: &FeedWrite) -> usize {
+    let record = &write.record;
+    let standings = record.standings.len() + record.cleared.len();
+    let numbers =
+        record.held.len() + record.dropped.len() + record.ahead.holes.len() + record.ahead.extras.len();
+    RECORD_BYTES + standings * RECORD_BYTES + numbers * 8
+}
