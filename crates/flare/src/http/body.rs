@@ -1,0 +1,69 @@
+//! Bodies: read within a limit and a time, and parsed as JSON whatever the content type says.
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::{Deserialize, Serialize};
+
+use super::error::ApiError;
+use crate::operations::App;
+
+/// Reads a whole body. One that announces more than the limit is refused before a byte of it is read.
+pub async fn read(app: &App, headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
+    let limit = app.config.http.server.body_limit.as_usize();
+    let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > limit as u64) {
+        return Err(ApiError::too_large(limit));
+    }
+    let collected = tokio::time::timeout(app.config.http.server.timeout, Limited::new(body, limit).collect());
+    match collected.await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(ApiError::too_large(limit)),
+        Ok(Err(error)) => Err(ApiError::bad_request(format!("the body could not be read: {error}"))),
+        Err(_) => Err(too_slow(app)),
+    }
+}
+
+/// The body did not come in time.
+pub fn too_slow(app: &App) -> ApiError {
+    let limit = flare_model::duration::HumanDuration(app.config.http.server.timeout);
+    let detail = format!("the request was not complete within {limit} (http.server.timeout)");
+    ApiError::new(StatusCode::REQUEST_TIMEOUT, "The request took too long", detail)
+}
+
+/// Parses a body; a mistake is named with the field it is in.
+pub fn json<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ApiError> {
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        let problem = error.inner();
+        match path.as_str() {
+            "." | "?" => ApiError::bad_request(format!("the body is not what is expected: {problem}")),
+            path => ApiError::bad_request(format!("{path}: {problem}")),
+        }
+    })?;
+    deserializer
+        .end()
+        .map_err(|error| ApiError::bad_request(format!("there is something after the JSON: {error}")))?;
+    Ok(value)
+}
+
+/// An answer in JSON.
+pub fn answer(status: StatusCode, value: &impl Serialize) -> Response {
+    let body = serde_json::to_vec(value).expect("answers are plain data");
+    let mut response = (status, body).into_response();
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// 201 with the place of what was created.
+pub fn created(location: &str, value: &impl Serialize) -> Response {
+    let mut response = answer(StatusCode::CREATED, value);
+    if let Ok(location) = HeaderValue::from_str(location) {
+        response.headers_mut().insert(http::header::LOCATION, location);
+    }
+    response
+}

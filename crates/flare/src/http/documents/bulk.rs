@@ -1,0 +1,219 @@
+//! `POST /documents`: NDJSON lines in, an NDJSON line for each out, while both are under way.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use bytes::{Bytes, BytesMut};
+use flare_model::url::DocumentUrl;
+use futures_util::stream;
+use http::StatusCode;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http_body_util::BodyExt;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::http::error::{ApiError, ErrorAnswer};
+use crate::http::{AppState, body};
+use crate::journey::accept::{self, Draft, Word};
+use crate::operations::App;
+
+/// Lines committed as one, at most; and the bytes with which a batch is full.
+const BATCH_LINES: usize = 512;
+const BATCH_BYTES: usize = 1 << 20;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line<'a> {
+    id: String,
+    #[serde(borrow)]
+    document: Option<&'a RawValue>,
+    delete: Option<bool>,
+    revision: Option<&'a RawValue>,
+}
+
+/// Reads a stream of lines; each line has its answer, in order.
+pub async fn handle(State(app): AppState, body: Body) -> Response {
+    let bulk = Bulk { app, body, buffer: BytesMut::new(), line: 0, state: Reading::Open };
+    let answers = stream::unfold(bulk, |mut bulk| async move {
+        let answer = bulk.next().await?;
+        Some((Ok::<Bytes, std::convert::Infallible>(answer), bulk))
+    });
+    let mut response = (StatusCode::OK, Body::from_stream(answers)).into_response();
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+    response
+}
+
+#[derive(PartialEq)]
+enum Reading {
+    Open,
+    Ended,
+    /// Nothing more is read: what follows cannot be told apart.
+    Broken,
+}
+
+struct Bulk {
+    app: Arc<App>,
+    body: Body,
+    /// Bound: one line of the body limit, and what one read brought.
+    buffer: BytesMut,
+    line: u64,
+    state: Reading,
+}
+
+/// A line that was read: what it asks, or what is wrong with it.
+struct Read {
+    number: u64,
+    id: String,
+    draft: Result<Draft, ApiError>,
+}
+
+impl Bulk {
+    /// The answers to the next lines, committed as one.
+    async fn next(&mut self) -> Option<Bytes> {
+        let mut reads = Vec::new();
+        let mut bytes = 0;
+        while reads.len() < BATCH_LINES && bytes < BATCH_BYTES && self.state != Reading::Broken {
+            match self.take_line() {
+                Some(line) => {
+                    self.line += 1;
+                    if !line.iter().all(u8::is_ascii_whitespace) {
+                        bytes += line.len();
+                        reads.push(self.read(&line));
+                    }
+                }
+                None if self.state == Reading::Ended => break,
+                // What is complete is committed while more comes.
+                None if !reads.is_empty() => break,
+                None => {
+                    if let Err(error) = self.fill().await {
+                        self.state = Reading::Broken;
+                        self.line += 1;
+                        reads.push(Read { number: self.line, id: String::new(), draft: Err(error) });
+                    }
+                }
+            }
+        }
+        if reads.is_empty() {
+            return None;
+        }
+        Some(answer(&self.app, reads).await)
+    }
+
+    fn take_line(&mut self) -> Option<Bytes> {
+        if let Some(at) = self.buffer.iter().position(|byte| *byte == b'\n') {
+            let line = self.buffer.split_to(at + 1).freeze();
+            return Some(line.slice(..at));
+        }
+        if self.state == Reading::Ended && !self.buffer.is_empty() {
+            return Some(self.buffer.split().freeze());
+        }
+        None
+    }
+
+    async fn fill(&mut self) -> Result<(), ApiError> {
+        let limit = self.app.config.http.server.body_limit.as_usize();
+        if self.buffer.len() > limit {
+            return Err(ApiError::too_large(limit));
+        }
+        let frame = tokio::time::timeout(self.app.config.http.server.timeout, self.body.frame()).await;
+        match frame.map_err(|_| body::too_slow(&self.app))? {
+            None => self.state = Reading::Ended,
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    self.buffer.extend_from_slice(&data);
+                }
+            }
+            Some(Err(error)) => {
+                return Err(ApiError::bad_request(format!("the body could not be read: {error}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, line: &Bytes) -> Read {
+        let mut read = Read { number: self.line, id: String::new(), draft: Err(ApiError::bad_request("")) };
+        let parsed: Result<Line<'_>, ApiError> =
+            match line.len() > self.app.config.http.server.body_limit.as_usize() {
+                true => Err(ApiError::too_large(self.app.config.http.server.body_limit.as_usize())),
+                false => body::json(line),
+            };
+        read.draft = parsed.and_then(|parsed| {
+            read.id = parsed.id.clone();
+            let url =
+                DocumentUrl::parse(&parsed.id).map_err(|e| ApiError::bad_request(format!("id: {e}")))?;
+            let word = match (parsed.document, parsed.delete) {
+                (Some(_), None | Some(false)) if parsed.revision.is_some() => {
+                    let detail = "revision: goes with a delete; a document carries its own";
+                    return Err(ApiError::bad_request(detail));
+                }
+                (Some(document), None | Some(false)) => Word::Put(line.slice_ref(document.get().as_bytes())),
+                (None, Some(true)) => Word::Delete(parsed.revision.map(revision_text)),
+                _ => {
+                    let detail = "a line has either `document` or `\"delete\":true`";
+                    return Err(ApiError::bad_request(detail));
+                }
+            };
+            Ok(accept::draft(&self.app.registry, url, word, self.app.clock.now())?)
+        });
+        read
+    }
+}
+
+/// Commits what was understood and answers every line.
+async fn answer(app: &App, reads: Vec<Read>) -> Bytes {
+    let mut drafts = Vec::with_capacity(reads.len());
+    let mut lines = Vec::with_capacity(reads.len());
+    for read in reads {
+        let error = match read.draft {
+            Ok(draft) => {
+                drafts.push(draft);
+                None
+            }
+            Err(error) => Some(error),
+        };
+        lines.push((read.number, read.id, error));
+    }
+    let committed = accept::commit(&*app.store.documents, drafts).await;
+    let mut unavailable = None;
+    let mut outcomes = match committed {
+        Ok(outcomes) => VecDeque::from(outcomes),
+        Err(error) => {
+            unavailable = Some(error);
+            VecDeque::new()
+        }
+    };
+    let whole = unavailable.map(|error| ApiError::from(error).into_body());
+    let mut out = Vec::new();
+    for (number, id, error) in lines {
+        let outcome = match error {
+            Some(error) => Err(error.into_body()),
+            None => match (outcomes.pop_front(), &whole) {
+                (Some(outcome), _) => outcome.map_err(|refused| ApiError::from(refused).into_body()),
+                (None, Some(body)) => {
+                    Err(crate::http::error::ErrorBody { title: body.title, detail: body.detail.clone() })
+                }
+                (None, None) => unreachable!("a commit answers every write"),
+            },
+        };
+        let line = match outcome {
+            Ok(outcome) => serde_json::json!({"id": id, "outcome": outcome}),
+            Err(body) => {
+                let error = ErrorAnswer { error: &body };
+                let mut line = serde_json::to_value(error).expect("an error is plain data");
+                line["line"] = number.into();
+                line
+            }
+        };
+        out.extend_from_slice(line.to_string().as_bytes());
+        out.push(b'\n');
+    }
+    out.into()
+}
+
+/// A revision as it would stand in the header.
+fn revision_text(raw: &RawValue) -> String {
+    serde_json::from_str::<String>(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
+}

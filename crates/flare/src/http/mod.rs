@@ -1,0 +1,68 @@
+//! The HTTP API: one operation, one file. Handlers parse, call, answer.
+
+mod about;
+mod body;
+mod documents;
+mod error;
+mod page;
+mod resources;
+pub mod server;
+mod subscriptions;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{get, post};
+use http::{Method, Uri};
+
+use crate::operations::App;
+use error::ApiError;
+
+type AppState = axum::extract::State<Arc<App>>;
+
+/// All routes.
+pub fn routes(app: Arc<App>) -> Router {
+    Router::new()
+        .route("/", get(about::version::handle))
+        .route("/status", get(about::status::handle))
+        .route("/healthz", get(about::health::alive))
+        .route("/readyz", get(about::health::ready))
+        .route("/resources", get(resources::list::handle).post(resources::create::handle))
+        .route("/resources/{rid}", get(resources::show::handle).delete(resources::delete::handle))
+        .route(
+            "/resources/{rid}/subscriptions",
+            get(subscriptions::list::handle).post(subscriptions::create::handle),
+        )
+        .route(
+            "/resources/{rid}/subscriptions/{id}",
+            get(subscriptions::show::handle)
+                .patch(subscriptions::patch::handle)
+                .delete(subscriptions::delete::handle),
+        )
+        .route("/resources/{rid}/subscriptions/{id}/pause", post(subscriptions::pause::handle))
+        .route("/resources/{rid}/subscriptions/{id}/resume", post(subscriptions::resume::handle))
+        .route("/resources/{rid}/subscriptions/{id}/status", get(subscriptions::status::handle))
+        .route("/resources/{rid}/subscriptions/{id}/replay", post(subscriptions::replay::handle))
+        .route("/resources/{rid}/subscriptions/{id}/replays/{replay}", get(subscriptions::replay::progress))
+        .route(
+            "/resources/{rid}/subscriptions/{id}/dead-letters",
+            get(subscriptions::dead_letters::list).delete(subscriptions::dead_letters::discard),
+        )
+        .route("/documents", post(documents::bulk::handle))
+        .route(
+            "/documents/{*url}",
+            get(documents::get::handle).put(documents::put::handle).delete(documents::delete::handle),
+        )
+        .fallback(unknown_path)
+        .method_not_allowed_fallback(wrong_method)
+        .with_state(app)
+}
+
+async fn unknown_path(uri: Uri) -> ApiError {
+    ApiError::not_found(format!("there is nothing at {}", uri.path()))
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> ApiError {
+    let detail = format!("{} does not take {method}; the Allow header says what it takes", uri.path());
+    ApiError::new(http::StatusCode::METHOD_NOT_ALLOWED, "Method not allowed", detail)
+}

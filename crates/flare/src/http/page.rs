@@ -1,0 +1,98 @@
+//! Lists: `?limit=&offset=` in, `{"pagination":{...},"<plural>":[...]}` out.
+
+use axum::response::Response;
+use http::{StatusCode, Uri};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use super::body;
+use super::error::ApiError;
+use crate::operations::App;
+
+/// Which part of a list.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PageQuery {
+    /// At most so many.
+    pub limit: usize,
+    /// After so many.
+    pub offset: usize,
+}
+
+impl PageQuery {
+    /// Reads the query; names other than `limit`, `offset` and `also` are refused.
+    pub fn read(app: &App, uri: &Uri, also: &[&str]) -> Result<PageQuery, ApiError> {
+        let pagination = &app.config.domain.pagination;
+        let mut page = PageQuery { limit: pagination.default_limit as usize, offset: 0 };
+        for (name, value) in pairs(uri) {
+            match name.as_str() {
+                "limit" => page.limit = number("limit", &value)?.min(pagination.maximum_limit as usize),
+                "offset" => page.offset = number("offset", &value)?,
+                other if also.contains(&other) => {}
+                other => return Err(unknown(other, &[&["limit", "offset"], also].concat())),
+            }
+        }
+        Ok(page)
+    }
+
+    /// The answer.
+    pub fn answer(self, total: u64, plural: &'static str, entries: Vec<impl Serialize>) -> Response {
+        let pagination = Pagination { limit: self.limit, offset: self.offset, total };
+        body::answer(StatusCode::OK, &List { pagination, plural, entries })
+    }
+}
+
+#[derive(Serialize)]
+struct Pagination {
+    limit: usize,
+    offset: usize,
+    total: u64,
+}
+
+struct List<T> {
+    pagination: Pagination,
+    plural: &'static str,
+    entries: Vec<T>,
+}
+
+impl<T: Serialize> Serialize for List<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("pagination", &self.pagination)?;
+        map.serialize_entry(self.plural, &self.entries)?;
+        map.end()
+    }
+}
+
+/// A number too large for the machine is a number all the same: it means the end of the list.
+fn number(name: &str, value: &str) -> Result<usize, ApiError> {
+    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(value.parse().unwrap_or(usize::MAX));
+    }
+    Err(ApiError::bad_request(format!("{name} must be a number that is not negative, got `{value}`")))
+}
+
+/// The names and values of a query.
+pub fn pairs(uri: &Uri) -> Vec<(String, String)> {
+    let query = uri.query().unwrap_or_default();
+    let decode = |text: &str| {
+        let text = text.replace('+', " ");
+        percent_encoding::percent_decode_str(&text).decode_utf8_lossy().into_owned()
+    };
+    query
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decode(name), decode(value))
+        })
+        .collect()
+}
+
+/// A query parameter that does not exist.
+pub fn unknown(name: &str, known: &[&str]) -> ApiError {
+    let known = match known {
+        [] => "none is known here".to_owned(),
+        known => format!("known are {}", known.join(", ")),
+    };
+    ApiError::bad_request(format!("unknown query parameter `{name}`; {known}"))
+}

@@ -1,0 +1,17 @@
+//! `GET /resources`.
+
+use axum::extract::State;
+use axum::response::Response;
+use http::Uri;
+
+use crate::http::AppState;
+use crate::http::error::ApiError;
+use crate::http::page::PageQuery;
+
+/// Lists resources in order of creation.
+pub async fn handle(State(app): AppState, uri: Uri) -> Result<Response, ApiError> {
+    let page = PageQuery::read(&app, &uri, &[])?;
+    let resources = app.registry.resources(page.offset, page.limit);
+    let views = resources.entries.iter().map(|resource| &resource.view).collect();
+    Ok(page.answer(resources.total as u64, "resources", views))
+}

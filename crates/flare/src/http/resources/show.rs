@@ -1,0 +1,16 @@
+//! `GET /resources/:id`.
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use flare_model::ids::ResourceId;
+use http::StatusCode;
+
+use crate::http::error::ApiError;
+use crate::http::{AppState, body};
+
+/// Shows a resource.
+pub async fn handle(State(app): AppState, Path(id): Path<String>) -> Result<Response, ApiError> {
+    let resource = app.registry.resource(&ResourceId::new(id.as_str()));
+    let resource = resource.ok_or_else(|| ApiError::not_found(format!("there is no resource {id}")))?;
+    Ok(body::answer(StatusCode::OK, &resource.view))
+}

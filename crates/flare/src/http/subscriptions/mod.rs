@@ -1,0 +1,22 @@
+//! `/resources/:rid/subscriptions`.
+
+pub mod create;
+pub mod dead_letters;
+pub mod delete;
+pub mod list;
+pub mod patch;
+pub mod pause;
+pub mod replay;
+pub mod resume;
+pub mod show;
+pub mod status;
+
+use axum::extract::Path;
+use flare_model::ids::{ResourceId, SubscriptionId};
+
+/// The two ids in the path.
+pub type Ids = Path<(String, String)>;
+
+fn ids(Path((resource, subscription)): Ids) -> (ResourceId, SubscriptionId) {
+    (ResourceId::new(resource), SubscriptionId::new(subscription))
+}

@@ -1,0 +1,70 @@
+//! A change on its way to the clients: one shared copy of the document, and the bodies made of it so far.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use flare_model::document::{Document, Row};
+use flare_model::feed::Action;
+use parking_lot::Mutex;
+
+/// A document as it was committed, shared by everyone who has to tell about it.
+pub struct Change {
+    /// The document.
+    pub document: Document,
+    superseded: AtomicBool,
+    /// Bound: one entry for each action and body shape in use by the resource's subscriptions; when there are
+    /// more shapes than [`KEPT_BODIES`], further bodies are built for each delivery.
+    bodies: Mutex<Vec<(BodyKey, Bytes)>>,
+}
+
+/// Which body: the action and the shape's number (subscriptions with the same shape share it).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct BodyKey {
+    /// What is told.
+    pub action: Action,
+    /// The shape, as interned by the registry.
+    pub shape: u64,
+}
+
+const KEPT_BODIES: usize = 8;
+
+impl Change {
+    /// Wraps a committed document.
+    pub fn new(document: Document) -> Arc<Change> {
+        Arc::new(Change { document, superseded: AtomicBool::new(false), bodies: Mutex::new(Vec::new()) })
+    }
+
+    /// The numbers that decide.
+    pub fn row(&self) -> &Row {
+        &self.document.row
+    }
+
+    /// A newer change of the same document is known.
+    pub fn supersede(&self) {
+        self.superseded.store(true, Ordering::Release);
+    }
+
+    /// Whether a newer change of the same document is known.
+    pub fn is_superseded(&self) -> bool {
+        self.superseded.load(Ordering::Acquire)
+    }
+
+    /// What it weighs in memory, about.
+    pub fn weight(&self) -> usize {
+        self.document.content.len() * 2 + self.document.url.len() + 256
+    }
+
+    /// The body for a key, built once and shared.
+    pub fn body(&self, key: BodyKey, build: impl FnOnce() -> Bytes) -> Bytes {
+        let mut bodies = self.bodies.lock();
+        if let Some((_, body)) = bodies.iter().find(|(known, _)| *known == key) {
+            return body.clone();
+        }
+        let body = build();
+        if bodies.len() < KEPT_BODIES {
+            bodies.push((key, body.clone()));
+        }
+        body
+    }
+}

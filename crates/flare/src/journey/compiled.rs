@@ -1,0 +1,109 @@
+//! A subscription as the journey uses it: everything that does not depend on the document, done once.
+
+use std::sync::Arc;
+
+use flare_model::ids::{SubscriptionId, SubscriptionNumber};
+use flare_model::resource::Resource;
+use flare_model::subscription::{Spec, Target};
+use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use sha2::{Digest, Sha256};
+
+/// Where a connection goes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HostKey {
+    /// Whether over TLS.
+    pub https: bool,
+    /// The name or address.
+    pub host: Arc<str>,
+    /// The port.
+    pub port: u16,
+}
+
+/// A subscription, ready to deliver.
+pub struct Compiled {
+    /// As users know it.
+    pub id: SubscriptionId,
+    /// As the ledger counts it.
+    pub number: SubscriptionNumber,
+    /// What it follows.
+    pub resource: Arc<Resource>,
+    /// Its settings.
+    pub spec: Spec,
+    /// By action.
+    pub requests: [Arc<RequestParts>; 3],
+    /// Subscriptions with the same number share bodies.
+    pub shape: u64,
+    /// The beginning of every notification's id: subscription and log.
+    pub identity: Sha256,
+}
+
+/// What every request of one action begins with.
+pub struct RequestParts {
+    /// The method.
+    pub method: Method,
+    /// Host, user agent and the user's own headers.
+    pub headers: HeaderMap,
+    /// Whether the user's headers have a content type.
+    pub own_content_type: bool,
+    /// Where it goes.
+    pub host: HostKey,
+}
+
+impl Compiled {
+    /// Compiles a checked subscription.
+    pub fn new(
+        id: SubscriptionId,
+        number: SubscriptionNumber,
+        resource: Arc<Resource>,
+        spec: Spec,
+        incarnation: u64,
+        user_agent: &HeaderValue,
+    ) -> Compiled {
+        let [create, update, delete] = &spec.targets;
+        let parts = |target: &Target| Arc::new(RequestParts::new(target, user_agent));
+        let creates = parts(create);
+        let updates = if Arc::ptr_eq(create, update) { creates.clone() } else { parts(update) };
+        let deletes = if Arc::ptr_eq(update, delete) { updates.clone() } else { parts(delete) };
+        let requests = [creates, updates, deletes];
+        let mut identity = Sha256::new();
+        identity.update(id.as_str().as_bytes());
+        identity.update([0]);
+        identity.update(incarnation.to_be_bytes());
+        let shape = shape_of(&spec);
+        Compiled { id, number, resource, spec, requests, shape, identity }
+    }
+}
+
+impl RequestParts {
+    fn new(target: &Target, user_agent: &HeaderValue) -> RequestParts {
+        let mut headers = HeaderMap::new();
+        let authority =
+            HeaderValue::from_str(target.url.authority()).expect("an authority was checked to be ASCII");
+        headers.insert(HOST, authority);
+        headers.insert(USER_AGENT, user_agent.clone());
+        for (name, value) in &target.headers {
+            let name = HeaderName::from_bytes(name.as_bytes()).expect("names were checked");
+            let value = HeaderValue::from_str(value).expect("values were checked");
+            if name == USER_AGENT {
+                headers.insert(name, value);
+            } else {
+                headers.append(name, value);
+            }
+        }
+        let own_content_type = headers.contains_key(CONTENT_TYPE);
+        let host =
+            HostKey { https: target.url.https(), host: target.url.host().into(), port: target.url.port() };
+        let method = Method::from_bytes(target.method.as_bytes()).expect("methods were checked");
+        RequestParts { method, headers, own_content_type, host }
+    }
+}
+
+/// A number for all that a body depends on beside the document and the action.
+fn shape_of(spec: &Spec) -> u64 {
+    let mut hash = Sha256::new();
+    hash.update([u8::from(spec.envelope), u8::from(spec.document)]);
+    hash.update(format!("{:?}", spec.data));
+    let digest = hash.finalize();
+    u64::from_be_bytes(digest[..8].try_into().expect("a digest has 32 bytes"))
+}

@@ -1,0 +1,157 @@
+//! What the rest of the node asks of a delivery thread, and what a delivery thread tells the node.
+
+use std::sync::Arc;
+
+use flare_model::document::Row;
+use flare_model::feed::{SweepKind, Tally};
+use flare_model::ids::{Ordinal, Seq, SubscriptionId, SubscriptionNumber};
+use flare_model::time::Timestamp;
+use flare_provider::{Opened, ProviderError};
+use roaring::RoaringTreemap;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::compiled::Compiled;
+use super::subscriber::Standstill;
+
+/// A request to a delivery thread. All of them are small and quick.
+pub enum Command {
+    /// Takes a subscription over.
+    Open {
+        /// Its settings.
+        compiled: Arc<Compiled>,
+        /// Its feeds, as found.
+        opened: Vec<Opened>,
+        /// Whether it may work.
+        standstill: Standstill,
+        /// It was created just now: changes are about to come, so its marks are raised at once.
+        fresh: bool,
+    },
+    /// The settings have changed.
+    Replace(Arc<Compiled>),
+    /// Stops or lets go.
+    Stand {
+        /// Which subscription.
+        number: SubscriptionNumber,
+        /// From now on.
+        standstill: Standstill,
+        /// How long it stood still, which does not count against the time to live of what waits.
+        paused_since: Option<Timestamp>,
+    },
+    /// The subscription is deleted.
+    Remove(SubscriptionNumber),
+    /// How it stands.
+    Inspect(SubscriptionNumber, oneshot::Sender<Option<Inspection>>),
+    /// Makes everything durable that is known of it.
+    Record(SubscriptionNumber, oneshot::Sender<()>),
+    /// Begins a sweep; answers false while another one is under way.
+    Sweep(SubscriptionNumber, SweepKind, u64, oneshot::Sender<bool>),
+    /// Nothing that is known of the client is believed any more: it is given everything again. Answers false
+    /// while an attempt is in flight.
+    BeginAgain(SubscriptionNumber, oneshot::Sender<bool>),
+    /// Owes single documents again, by lane; answers how many.
+    Request(SubscriptionNumber, Vec<(u8, Row)>, u64, oneshot::Sender<usize>),
+    /// Makes what waits due now; answers how many.
+    Hasten(SubscriptionNumber, oneshot::Sender<usize>),
+    /// Drops dead letters; answers how many.
+    DropDead(SubscriptionNumber, Vec<(u8, Ordinal, Seq)>, oneshot::Sender<usize>),
+    /// What it still needs of a lane's tombstones.
+    Needs(SubscriptionNumber, u8, oneshot::Sender<Option<Needs>>),
+    /// Which documents were given up, by lane.
+    Dead(SubscriptionNumber, oneshot::Sender<Vec<(u8, Ordinal)>>),
+    /// Finishes what is in flight, records, and ends.
+    Stop(oneshot::Sender<()>),
+}
+
+/// How a subscription stands.
+#[derive(Clone, Debug, Default)]
+pub struct Inspection {
+    /// Sum over its lanes.
+    pub cursor: u64,
+    /// Sum over its lanes.
+    pub head: u64,
+    /// Changes read and not settled, unread ones, and documents that wait.
+    pub lagging: u64,
+    /// Documents that wait for a retry.
+    pub waiting: u64,
+    /// Attempts open now.
+    pub in_flight: u64,
+    /// Documents given up.
+    pub dead_letters: u64,
+    /// Documents the client has.
+    pub held: u64,
+    /// Sums over its lanes.
+    pub tally: Tally,
+    /// When failures began, if nothing has succeeded since.
+    pub failing_since: Option<Timestamp>,
+    /// The beginning is not through yet.
+    pub preparing: bool,
+    /// By replay: how many of its documents still wait, and how much of the log it has still to go through.
+    pub replays: Vec<(u64, u64)>,
+}
+
+/// What a feed needs of its lane's tombstones: those beyond the cursor, and those of these documents.
+#[derive(Debug)]
+pub struct Needs {
+    /// Everything up to here is settled.
+    pub cursor: Seq,
+    /// Held, doubted, waiting or given up.
+    pub documents: RoaringTreemap,
+}
+
+/// What a delivery thread tells the node.
+pub enum Event {
+    /// A subscription is to be disabled.
+    Disable {
+        /// Which.
+        id: SubscriptionId,
+        /// Why.
+        reason: String,
+        /// Since when.
+        at: Timestamp,
+    },
+}
+
+/// The way to the node.
+#[derive(Clone)]
+pub struct Report {
+    /// Bound: 1024. When full: the event is dropped with a warning; the same will be found again.
+    events: mpsc::Sender<Event>,
+    /// The reason to stop, once there is one.
+    fatal: Arc<watch::Sender<Option<String>>>,
+}
+
+/// The reason to stop, once there is one.
+pub type Fatal = watch::Receiver<Option<String>>;
+
+impl Report {
+    /// The way to the node, and its two ends.
+    pub fn new() -> (Report, Fatal, mpsc::Receiver<Event>) {
+        let (events, received) = mpsc::channel(1024);
+        let (sender, fatal) = watch::channel(None);
+        (Report { events, fatal: Arc::new(sender) }, fatal, received)
+    }
+
+    /// A subscription is to be disabled.
+    pub fn disable(&self, id: SubscriptionId, reason: String, at: Timestamp) {
+        if self.events.try_send(Event::Disable { id, reason, at }).is_err() {
+            tracing::warn!("too many subscriptions to disable at once, one will be found again later");
+        }
+    }
+
+    /// Nothing can be trusted to work any more: the node stops.
+    pub fn fatal(&self, error: ProviderError) {
+        let mut words = error.to_string();
+        let mut cause = std::error::Error::source(&error);
+        while let Some(deeper) = cause {
+            words = format!("{words}: {deeper}");
+            cause = deeper.source();
+        }
+        self.fatal.send_if_modified(|reason| {
+            let first = reason.is_none();
+            if first {
+                *reason = Some(words);
+            }
+            first
+        });
+    }
+}

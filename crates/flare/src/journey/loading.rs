@@ -1,0 +1,82 @@
+//! Reads of the store for feeds that are behind the tail, and for retries of documents that are not recent.
+
+use std::time::Duration;
+
+use flare_model::ids::Ordinal;
+use flare_provider::{ErrorKind, ProviderError};
+
+use super::shard::{Shard, Shared};
+
+/// A store that cannot be read now is asked again so often.
+pub const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Waits if trying again makes sense; otherwise the node has to stop.
+pub async fn may_try_again(shared: &Shared, error: ProviderError) -> bool {
+    if error.kind != ErrorKind::Unavailable {
+        shared.report.fatal(error);
+        return false;
+    }
+    tokio::time::sleep(PATIENCE).await;
+    true
+}
+
+impl Shard {
+    /// Reads a page of a lane beyond a feed's position; the feed is ready again when it is there.
+    pub fn load_page(&mut self, key: usize, lane: u8) {
+        let subscriber = &mut self.subscribers[key];
+        let number = subscriber.compiled.number;
+        let slot = &mut subscriber.lanes[usize::from(lane)];
+        if slot.loading {
+            return;
+        }
+        slot.loading = true;
+        let (position, tail) = (slot.feed.position(), slot.tail.clone());
+        let (shard, shared) = (self.handle(), self.shared.clone());
+        self.tasks.spawn_local(async move {
+            let page = loop {
+                match shared.pages.page(tail.lane(), position, tail.floor()).await {
+                    Ok(page) => break page,
+                    Err(error) => {
+                        if !may_try_again(&shared, error).await {
+                            return;
+                        }
+                    }
+                }
+            };
+            let mut shard = shard.borrow_mut();
+            let Some(subscriber) = shard.subscriber(key, number) else { return };
+            let slot = &mut subscriber.lanes[usize::from(lane)];
+            slot.loading = false;
+            slot.page = Some(page);
+            subscriber.mark_unread(lane);
+            shard.ready(key);
+        });
+    }
+
+    /// Reads a document that waits; it is due again when it is there.
+    pub fn fetch(&mut self, key: usize, lane: u8, ordinal: Ordinal) {
+        let subscriber = &mut self.subscribers[key];
+        let number = subscriber.compiled.number;
+        let id = subscriber.lanes[usize::from(lane)].tail.lane();
+        let (shard, shared) = (self.handle(), self.shared.clone());
+        self.tasks.spawn_local(async move {
+            let (change, head) = loop {
+                match shared.pages.document(id, ordinal).await {
+                    Ok(found) => break found,
+                    Err(error) => {
+                        if !may_try_again(&shared, error).await {
+                            return;
+                        }
+                    }
+                }
+            };
+            let mut shard = shard.borrow_mut();
+            let Some(subscriber) = shard.subscriber(key, number) else { return };
+            // A document that is not there any more went with its resource.
+            let Some(change) = change else { return };
+            subscriber.lanes[usize::from(lane)].fetched.insert(ordinal, (change, head));
+            subscriber.due.push_front((lane, ordinal));
+            shard.ready(key);
+        });
+    }
+}

@@ -1,0 +1,152 @@
+//! From an attempt and its document to the request that is sent: url, headers, body.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use flare_model::document::Document;
+use flare_model::feed::{Action, Attempt};
+use flare_model::subscription::{DataTemplate, ScalarTemplate};
+use flare_model::time::Timestamp;
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::uri::PathAndQuery;
+use http::{Request, Uri};
+use http_body_util::Full;
+use percent_encoding::{CONTROLS, percent_encode};
+use sha2::Digest;
+
+use super::change::{BodyKey, Change};
+use super::compiled::Compiled;
+
+const FLARE_DOCUMENT: HeaderName = HeaderName::from_static("flare-document");
+const FLARE_ACTION: HeaderName = HeaderName::from_static("flare-action");
+const FLARE_REVISION: HeaderName = HeaderName::from_static("flare-revision");
+const FLARE_SEQUENCE: HeaderName = HeaderName::from_static("flare-sequence");
+const FLARE_REPLAY: HeaderName = HeaderName::from_static("flare-replay");
+const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
+const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// The request of one attempt.
+pub fn request(
+    compiled: &Compiled,
+    change: &Change,
+    attempt: &Attempt,
+    now: Timestamp,
+) -> Request<Full<Bytes>> {
+    let document = &change.document;
+    let parts = &compiled.requests[attempt.action as usize];
+    let target = compiled.spec.target(attempt.action);
+    let revision = document.revision.to_string();
+    let mut path = String::with_capacity(128);
+    target.url.render_path(&compiled.resource.values(&document.url), &revision, &mut path);
+    let path =
+        PathAndQuery::from_maybe_shared(Bytes::from(path)).expect("what is rendered is percent-encoded");
+
+    let mut headers = parts.headers.clone();
+    headers.insert(FLARE_DOCUMENT, header(document.url.to_string()));
+    headers.insert(FLARE_ACTION, HeaderValue::from_static(attempt.action.as_str()));
+    headers.insert(FLARE_REVISION, header(revision));
+    headers.insert(FLARE_SEQUENCE, HeaderValue::from(attempt.seq.0));
+    headers.insert(WEBHOOK_ID, header(notification_id(compiled, document, attempt)));
+    headers.insert(WEBHOOK_TIMESTAMP, HeaderValue::from(now.millis().div_euclid(1000)));
+    if attempt.replay != 0 {
+        headers.insert(FLARE_REPLAY, header(replay_id(attempt.replay)));
+    }
+    let body = body(compiled, change, attempt.action);
+    if !body.is_empty() && !parts.own_content_type {
+        headers.insert(CONTENT_TYPE, JSON);
+    }
+    let mut request = Request::new(Full::new(body));
+    *request.method_mut() = parts.method.clone();
+    *request.uri_mut() = Uri::from(path);
+    *request.headers_mut() = headers;
+    request
+}
+
+/// The id of a replay, as users see it.
+pub fn replay_id(number: u64) -> String {
+    format!("rpl_{number}")
+}
+
+/// The same on every attempt of the same notification, and on no other.
+pub fn notification_id(compiled: &Compiled, document: &Document, attempt: &Attempt) -> String {
+    let mut hash = compiled.identity.clone();
+    hash.update(document.url.as_bytes());
+    hash.update([0, attempt.action as u8]);
+    hash.update(attempt.seq.0.to_be_bytes());
+    hash.update(attempt.replay.to_be_bytes());
+    let digest = hash.finalize();
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let mut id = String::with_capacity(36);
+    id.push_str("msg_");
+    for byte in &digest[..16] {
+        id.push(HEX[usize::from(byte >> 4)] as char);
+        id.push(HEX[usize::from(byte & 15)] as char);
+    }
+    id
+}
+
+/// Texts that come from a url or a revision. A revision may be any text the origin wrote: control characters,
+/// which cannot stand in a header, are percent-encoded there.
+fn header(text: String) -> HeaderValue {
+    let text = Bytes::from(text);
+    HeaderValue::from_maybe_shared(text.clone()).unwrap_or_else(|_| {
+        let encoded = percent_encode(&text, CONTROLS).to_string();
+        HeaderValue::try_from(encoded).expect("no control character is left")
+    })
+}
+
+fn body(compiled: &Compiled, change: &Change, action: Action) -> Bytes {
+    let spec = &compiled.spec;
+    let document = &change.document;
+    if !spec.envelope {
+        return if spec.document && action != Action::Delete {
+            document.content.clone()
+        } else {
+            Bytes::new()
+        };
+    }
+    let key = BodyKey { action, shape: compiled.shape };
+    change.body(key, || envelope(compiled, document, action))
+}
+
+fn envelope(compiled: &Compiled, document: &Document, action: Action) -> Bytes {
+    let spec = &compiled.spec;
+    let with_document = spec.document && action != Action::Delete;
+    let size = if with_document { document.content.len() } else { 0 };
+    let mut out = BytesMut::with_capacity(size + document.url.len() + 160);
+    out.put_slice(b"{\"id\":");
+    put_json(&mut out, &*document.url);
+    out.put_slice(b",\"action\":\"");
+    out.put_slice(action.as_str().as_bytes());
+    out.put_slice(b"\",\"revision\":");
+    put_json(&mut out, &document.revision);
+    out.put_slice(b",\"updatedAt\":");
+    put_json(&mut out, &document.updated_at);
+    if !spec.data.is_empty() {
+        out.put_slice(b",\"data\":");
+        put_json(&mut out, &data(compiled, document));
+    }
+    if with_document {
+        out.put_slice(b",\"document\":");
+        out.put_slice(&document.content);
+    }
+    out.put_slice(b"}");
+    out.freeze()
+}
+
+fn put_json(out: &mut BytesMut, value: &(impl serde::Serialize + ?Sized)) {
+    serde_json::to_writer(out.writer(), value).expect("writing to memory does not fail");
+}
+
+fn data(compiled: &Compiled, document: &Document) -> serde_json::Map<String, serde_json::Value> {
+    let values = compiled.resource.values(&document.url);
+    let revision = document.revision.to_string();
+    let scalar = |template: &ScalarTemplate| match template {
+        ScalarTemplate::Text(text) => text.render(&values, &revision).into(),
+        ScalarTemplate::Json(value) => value.clone(),
+    };
+    let value = |template: &DataTemplate| match template {
+        DataTemplate::One(one) => scalar(one),
+        DataTemplate::Many(many) => many.iter().map(scalar).collect::<Vec<_>>().into(),
+    };
+    compiled.spec.data.iter().map(|(name, template)| (name.clone(), value(template))).collect()
+}

@@ -1,0 +1,177 @@
+//! The journey of a change: accept → (one durable commit) → follow → spread → deliver → settle.
+//!
+//! `accept` runs on the API's threads; the engine's thread commits and calls `tail` (follow); each delivery
+//! thread (`thread`, `shard`) owns a part of the subscriptions: `take` and `courier` deliver, `settle` and
+//! `recorder` end it. Everything between threads is a shared tail, a bell, or a small command.
+
+pub mod accept;
+mod change;
+mod compiled;
+mod connection;
+mod control;
+mod courier;
+mod judge;
+mod loading;
+mod message;
+mod pages;
+mod recorder;
+mod settle;
+mod shard;
+mod subscriber;
+mod sweeping;
+mod tail;
+mod take;
+mod thread;
+
+use std::sync::Arc;
+
+use flare_model::document::Document;
+use flare_model::ids::{LaneId, SubscriptionNumber};
+use flare_provider::{ProviderError, Store};
+use tokio::sync::{mpsc, oneshot};
+
+pub use compiled::Compiled;
+pub use connection::{Dialler, ReadLimits};
+pub use control::{Command, Event, Inspection, Needs, Report};
+pub use message::replay_id;
+pub use shard::ShardLimits;
+pub use subscriber::Standstill;
+
+use crate::door::{Chance, Clock};
+use pages::Pages;
+use shard::Shared;
+use tail::{Bell, Tails};
+
+/// Commands that may wait for a delivery thread. When full: whoever asks waits.
+const COMMANDS: usize = 1024;
+
+/// What starting the journey takes.
+pub struct Plan {
+    /// Where everything is.
+    pub store: Store,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// How many delivery threads.
+    pub threads: usize,
+    /// For connections, one for each thread.
+    pub diallers: Vec<Dialler>,
+    /// The way to the node.
+    pub report: Report,
+    /// How much of answers is read.
+    pub read_limits: ReadLimits,
+    /// Bounds of each thread.
+    pub limits: ShardLimits,
+    /// Bytes of newest changes in memory.
+    pub tail_bytes: usize,
+    /// Rows read from the store at once.
+    pub page_rows: usize,
+    /// Bytes of pages in memory.
+    pub page_bytes: usize,
+}
+
+/// The running journey.
+pub struct Journey {
+    threads: Vec<mpsc::Sender<Command>>,
+    handles: parking_lot::Mutex<Vec<std::thread::JoinHandle<()>>>,
+    tails: Arc<Tails>,
+    epoch: u64,
+}
+
+impl Journey {
+    /// Starts the delivery threads; they have no subscriptions yet.
+    pub async fn start(plan: Plan) -> Result<Journey, ProviderError> {
+        let epoch = plan.store.ledger.next_epoch().await?;
+        let bells: Vec<Arc<Bell>> = (0..plan.threads).map(|_| Arc::default()).collect();
+        let tails = Arc::new(Tails::new(bells.clone(), plan.tail_bytes));
+        plan.store.documents.watch(tails.clone());
+        let mut threads = Vec::new();
+        let mut handles = Vec::new();
+        for (index, (bell, dialler)) in bells.into_iter().zip(plan.diallers).enumerate() {
+            let (sender, commands) = mpsc::channel(COMMANDS);
+            let shared = Arc::new(Shared {
+                clock: plan.clock.clone(),
+                chance: Chance::of_machine(),
+                pages: Pages::new(
+                    plan.store.documents.clone(),
+                    plan.page_rows,
+                    plan.page_bytes / plan.threads,
+                ),
+                ledger: plan.store.ledger.clone(),
+                dialler,
+                epoch,
+                read_limits: plan.read_limits,
+                limits: plan.limits,
+                report: plan.report.clone(),
+            });
+            let tails = tails.clone();
+            let handle = std::thread::Builder::new()
+                .name(format!("flare-deliver-{index}"))
+                .spawn(move || {
+                    if let Err(error) = thread::run(index, shared, bell, tails, commands) {
+                        tracing::error!(error = %error, "a delivery thread could not start");
+                        std::process::abort();
+                    }
+                })
+                .map_err(|e| {
+                    ProviderError::new(flare_provider::ErrorKind::Internal, "journey.start", "no thread")
+                        .because(e)
+                })?;
+            threads.push(sender);
+            handles.push(handle);
+        }
+        let handles = parking_lot::Mutex::new(handles);
+        Ok(Journey { threads, handles, tails, epoch })
+    }
+
+    /// The epoch under which this process writes feeds.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Sends a command to the thread that serves a subscription.
+    pub async fn send(&self, number: SubscriptionNumber, command: Command) {
+        let thread = (number.0 % self.threads.len() as u64) as usize;
+        // A thread that has stopped takes no commands; the node is stopping.
+        let _ = self.threads[thread].send(command).await;
+    }
+
+    /// Sends a command and waits for its answer. `None`: the node is stopping.
+    pub async fn ask<T>(
+        &self,
+        number: SubscriptionNumber,
+        command: impl FnOnce(oneshot::Sender<T>) -> Command,
+    ) -> Option<T> {
+        let (reply, answer) = oneshot::channel();
+        self.send(number, command(reply)).await;
+        answer.await.ok()
+    }
+
+    /// Changes of a lane that nobody is to read any more.
+    pub fn pass_over(&self, lane: LaneId, gone: impl Fn(&Document) -> bool) {
+        self.tails.pass_over(lane, gone);
+    }
+
+    /// A resource is gone.
+    pub fn forget(&self, lane: LaneId) {
+        self.tails.forget(lane);
+    }
+
+    /// Finishes what is in flight, records, and ends every thread.
+    pub async fn stop(&self) {
+        let mut waiting = Vec::new();
+        for thread in &self.threads {
+            let (done, stopped) = oneshot::channel();
+            if thread.send(Command::Stop(done)).await.is_ok() {
+                waiting.push(stopped);
+            }
+        }
+        for stopped in waiting {
+            let _ = stopped.await;
+        }
+        for handle in std::mem::take(&mut *self.handles.lock()) {
+            if handle.join().is_err() {
+                tracing::error!("a delivery thread ended badly");
+            }
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! Spread: one delivery thread. It owns a part of the subscriptions whole, so nothing here takes a lock.
+//!
+//! Changes ring a bell; feeds parked at the end of a lane become ready and stand in the queue of their host;
+//! couriers (one per connection) take work from there. Idle subscriptions cost bytes, not tasks.
+
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::Duration;
+
+use flare_model::feed::State;
+use flare_model::ids::{LaneId, Ordinal, SubscriptionNumber};
+use flare_model::time::Timestamp;
+use flare_provider::Ledger;
+use slab::Slab;
+use tokio::sync::{Notify, oneshot};
+use tokio_util::task::TaskTracker;
+
+use super::compiled::HostKey;
+use super::connection::{Dialler, ReadLimits};
+use super::control::Report;
+use super::courier;
+use super::pages::Pages;
+use super::subscriber::{Standstill, Subscriber};
+use crate::door::{Chance, Clock};
+
+/// What all delivery threads share.
+pub struct Shared {
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// For jitter.
+    pub chance: Chance,
+    /// For feeds that are behind.
+    pub pages: Pages,
+    /// For records.
+    pub ledger: Arc<dyn Ledger>,
+    /// For connections.
+    pub dialler: Dialler,
+    /// The epoch under which this process writes.
+    pub epoch: u64,
+    /// How much of answers is read.
+    pub read_limits: ReadLimits,
+    /// Settings.
+    pub limits: ShardLimits,
+    /// What the node is told: disabled subscriptions, fatal errors.
+    pub report: Report,
+}
+
+/// Bounds of a delivery thread.
+#[derive(Clone, Copy, Debug)]
+pub struct ShardLimits {
+    /// Connections to one host, for this thread.
+    pub connections_per_host: usize,
+    /// Connections in all, for this thread.
+    pub connections: usize,
+    /// How long opening one may take.
+    pub connect_timeout: Duration,
+    /// How long an idle one is kept.
+    pub idle_timeout: Duration,
+    /// The least time between two records.
+    pub record_interval: Duration,
+    /// How far a feed may run beyond its oldest open attempt.
+    pub window: u64,
+    /// How many documents of a subscription may wait for a retry.
+    pub waiting_limit: usize,
+    /// By how much the mark of what may have been sent grows.
+    pub issue_block: u64,
+}
+
+/// One delivery thread's state.
+pub struct Shard {
+    /// Which thread this is.
+    pub thread: usize,
+    /// What all threads share.
+    pub shared: Arc<Shared>,
+    /// Its subscriptions.
+    pub subscribers: Slab<Subscriber>,
+    /// The way to them.
+    pub by_number: HashMap<SubscriptionNumber, usize>,
+    /// Bound: each subscription once for each of its lanes.
+    parked: HashMap<LaneId, Vec<(usize, SubscriptionNumber)>>,
+    /// By the index in `host_index`.
+    pub hosts: Vec<Host>,
+    host_index: HashMap<HostKey, usize>,
+    /// Bound: one per document that waits, and one per subscription.
+    alarms: BinaryHeap<Reverse<(Duration, Alarm)>>,
+    /// Rung when an alarm is set before all others.
+    pub alarm_set: Rc<Notify>,
+    /// What is to be recorded.
+    pub unrecorded: Unrecorded,
+    /// Connections open or opening.
+    connections: usize,
+    /// Hosts that wait for a connection. Bound: each host once.
+    starved: VecDeque<usize>,
+    /// Attempts of hanging clients, which together get half of the connections.
+    pub hanging: usize,
+    /// No attempt begins any more.
+    pub stopping: bool,
+    /// The recorder ends.
+    pub closing: bool,
+    /// Rung when the last attempt has ended.
+    pub drained: Rc<Notify>,
+    /// Attempts open now.
+    pub in_flight: usize,
+    /// The owner of every task of this thread.
+    pub tasks: TaskTracker,
+    me: Weak<RefCell<Shard>>,
+}
+
+/// A feed: the subscription's place on its thread, which subscription that was, and the lane.
+pub type FeedKey = (usize, SubscriptionNumber, u8);
+
+/// Feeds whose record is to be written.
+#[derive(Default)]
+pub struct Unrecorded {
+    /// Soon. Bound: each feed once.
+    pub feeds: Vec<FeedKey>,
+    /// At once: something waits for it. Bound: each feed once.
+    pub urgent: Vec<FeedKey>,
+    /// Who wants to know when all that is known now is durable.
+    pub waiters: Vec<oneshot::Sender<()>>,
+    /// Rung with the first of either.
+    pub rung: Rc<Notify>,
+    /// Rung with the first urgent one.
+    pub hurry: Rc<Notify>,
+}
+
+impl Unrecorded {
+    /// Whether something waits for a record.
+    pub fn is_urgent(&self) -> bool {
+        !self.urgent.is_empty() || !self.waiters.is_empty()
+    }
+
+    /// What is to be written next, and who wants to know. Whoever waits wants all that was known when it asked,
+    /// and some of that may be in a list that is not urgent: its feed was urgent already, for an earlier record.
+    pub fn take(&mut self) -> (Vec<FeedKey>, Vec<oneshot::Sender<()>>) {
+        let waiters = std::mem::take(&mut self.waiters);
+        let mut entries = std::mem::take(&mut self.urgent);
+        if !waiters.is_empty() || entries.is_empty() {
+            entries.append(&mut self.feeds);
+        }
+        // Twice in one write, a feed would count as recorded before it is.
+        entries.sort_unstable();
+        entries.dedup();
+        (entries, waiters)
+    }
+}
+
+/// A destination.
+pub struct Host {
+    /// Where it is.
+    pub key: HostKey,
+    /// Subscriptions with something to take, served in turn. Bound: each once.
+    pub ready: VecDeque<usize>,
+    /// Attempts decided elsewhere that go here. Bound: the concurrency of the subscriptions.
+    pub handed: VecDeque<courier::Job>,
+    /// Couriers with nothing to do.
+    pub idle: Vec<Rc<courier::Summons>>,
+    /// Couriers in all.
+    pub couriers: usize,
+    starved: bool,
+}
+
+/// What happens at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Alarm {
+    /// A retry is due, unless its time has been changed meanwhile.
+    Retry(usize, SubscriptionNumber, u8, Ordinal, Timestamp),
+    /// A subscription may go on (its rate, its probe).
+    Wake(usize, SubscriptionNumber),
+}
+
+impl Shard {
+    /// A thread with nothing to do.
+    pub fn new(thread: usize, shared: Arc<Shared>, tasks: TaskTracker) -> Rc<RefCell<Shard>> {
+        Rc::new_cyclic(|me| {
+            RefCell::new(Shard {
+                thread,
+                shared,
+                subscribers: Slab::new(),
+                by_number: HashMap::new(),
+                parked: HashMap::new(),
+                hosts: Vec::new(),
+                host_index: HashMap::new(),
+                alarms: BinaryHeap::new(),
+                alarm_set: Rc::default(),
+                unrecorded: Unrecorded::default(),
+                connections: 0,
+                starved: VecDeque::new(),
+                hanging: 0,
+                stopping: false,
+                closing: false,
+                drained: Rc::default(),
+                in_flight: 0,
+                tasks,
+                me: me.clone(),
+            })
+        })
+    }
+
+    /// A way to this thread's state for a task of its own.
+    pub fn handle(&self) -> Rc<RefCell<Shard>> {
+        self.me.upgrade().expect("the shard lives as long as its thread")
+    }
+
+    /// The subscriber at a key, unless it is another one by now.
+    pub fn subscriber(&mut self, key: usize, number: SubscriptionNumber) -> Option<&mut Subscriber> {
+        self.subscribers.get_mut(key).filter(|subscriber| subscriber.compiled.number == number)
+    }
+
+    /// The index of a host, made on first use.
+    pub fn host(&mut self, key: &HostKey) -> usize {
+        if let Some(index) = self.host_index.get(key) {
+            return *index;
+        }
+        let index = self.hosts.len();
+        self.hosts.push(Host {
+            key: key.clone(),
+            ready: VecDeque::new(),
+            handed: VecDeque::new(),
+            idle: Vec::new(),
+            couriers: 0,
+            starved: false,
+        });
+        self.host_index.insert(key.clone(), index);
+        index
+    }
+
+    /// Lanes have moved: whoever is parked at their end has something to read.
+    pub fn lanes_moved(&mut self, lanes: Vec<LaneId>) {
+        for lane in lanes {
+            for (key, number) in self.parked.remove(&lane).unwrap_or_default() {
+                let Some(subscriber) = self.subscriber(key, number) else { continue };
+                subscriber.lanes[usize::from(lane.index)].parked = false;
+                subscriber.mark_unread(lane.index);
+                self.ready(key);
+            }
+        }
+    }
+
+    /// Puts a feed to sleep at the end of its lane. False when there is something to read after all.
+    pub fn park(&mut self, key: usize, lane: u8) -> bool {
+        let subscriber = &mut self.subscribers[key];
+        let slot = &mut subscriber.lanes[usize::from(lane)];
+        if slot.parked {
+            return true;
+        }
+        if !slot.tail.park(slot.feed.position(), self.thread) {
+            return false;
+        }
+        slot.parked = true;
+        let (number, lane) = (subscriber.compiled.number, slot.tail.lane());
+        self.parked.entry(lane).or_default().push((key, number));
+        true
+    }
+
+    /// A subscription may have something to take: it stands in its host's queue, once, and a courier is called.
+    pub fn ready(&mut self, key: usize) {
+        if let Some(host) = self.enqueue(key) {
+            self.summon(host);
+        }
+    }
+
+    /// The same by a courier of host `mine`, who is about to look into that queue itself.
+    pub fn ready_for(&mut self, key: usize, mine: usize) {
+        if let Some(host) = self.enqueue(key)
+            && (host != mine || self.hosts[host].ready.len() > 1)
+        {
+            self.summon(host);
+        }
+    }
+
+    fn enqueue(&mut self, key: usize) -> Option<usize> {
+        let subscriber = self.subscribers.get_mut(key)?;
+        let nothing = subscriber.unread.is_empty() && subscriber.due.is_empty();
+        let stands = subscriber.standstill != Standstill::None || self.stopping;
+        let full = subscriber.in_flight >= subscriber.room();
+        if nothing || stands || full || subscriber.queued {
+            return None;
+        }
+        subscriber.queued = true;
+        let host = subscriber.host;
+        self.hosts[host].ready.push_back(key);
+        Some(host)
+    }
+
+    /// Gets a courier for a host: an idle one, or a new one where there is room.
+    pub fn summon(&mut self, index: usize) {
+        let limits = &self.shared.limits;
+        let host = &mut self.hosts[index];
+        if let Some(summons) = host.idle.pop() {
+            summons.wake();
+            return;
+        }
+        if host.couriers >= limits.connections_per_host {
+            return;
+        }
+        if self.connections >= limits.connections {
+            if !host.starved {
+                host.starved = true;
+                self.starved.push_back(index);
+                self.dismiss_an_idle_courier();
+            }
+            return;
+        }
+        host.couriers += 1;
+        self.connections += 1;
+        let shard = self.handle();
+        self.tasks.spawn_local(courier::courier(shard, index));
+    }
+
+    fn dismiss_an_idle_courier(&mut self) {
+        if let Some(summons) = self.hosts.iter_mut().find_map(|host| host.idle.pop()) {
+            summons.dismiss();
+        }
+    }
+
+    /// Whether a courier that has nothing to do should leave, because another host waits for a connection.
+    pub fn connection_is_wanted(&self) -> bool {
+        !self.starved.is_empty()
+    }
+
+    /// A courier has left.
+    pub fn courier_left(&mut self, index: usize) {
+        self.hosts[index].couriers -= 1;
+        self.connections -= 1;
+        if let Some(next) = self.starved.pop_front() {
+            self.hosts[next].starved = false;
+            self.summon(next);
+        } else if !self.hosts[index].ready.is_empty() || !self.hosts[index].handed.is_empty() {
+            self.summon(index);
+        }
+    }
+
+    /// A feed has something to record.
+    pub fn mark_dirty(&mut self, key: usize, lane: u8, urgent: bool) {
+        let subscriber = &mut self.subscribers[key];
+        let number = subscriber.compiled.number;
+        let slot = &mut subscriber.lanes[usize::from(lane)];
+        if urgent && !slot.wants_record {
+            slot.wants_record = true;
+            self.unrecorded.urgent.push((key, number, lane));
+            self.unrecorded.rung.notify_one();
+            self.unrecorded.hurry.notify_one();
+        }
+        if !slot.dirty {
+            slot.dirty = true;
+            if self.unrecorded.feeds.is_empty() {
+                self.unrecorded.rung.notify_one();
+            }
+            self.unrecorded.feeds.push((key, number, lane));
+        }
+    }
+
+    /// Sets an alarm for a monotonic time.
+    pub fn set_alarm(&mut self, at: Duration, alarm: Alarm) {
+        let first = self.alarms.peek().is_none_or(|Reverse((earliest, _))| at < *earliest);
+        self.alarms.push(Reverse((at, alarm)));
+        if first {
+            self.alarm_set.notify_one();
+        }
+    }
+
+    /// Wakes a subscription at a monotonic time; only the earliest such alarm counts.
+    pub fn wake_at(&mut self, key: usize, at: Duration) {
+        let Some(subscriber) = self.subscribers.get_mut(key) else { return };
+        if at < subscriber.alarm {
+            subscriber.alarm = at;
+            let number = subscriber.compiled.number;
+            self.set_alarm(at, Alarm::Wake(key, number));
+        }
+    }
+
+    /// Sets the alarm of a document that waits. A due time too far away comes from a clock that jumped.
+    pub fn schedule_retry(&mut self, key: usize, lane: u8, ordinal: Ordinal) {
+        let (now, monotonic) = (self.shared.clock.now(), self.shared.clock.monotonic());
+        let Some(subscriber) = self.subscribers.get_mut(key) else { return };
+        let longest = subscriber.compiled.spec.retry.longest();
+        let number = subscriber.compiled.number;
+        let Some(standing) = subscriber.lanes[usize::from(lane)].feed.waiting().get(&ordinal) else { return };
+        let State::Waiting { due } = standing.state else { return };
+        let wait = due.since(now).min(longest);
+        if wait.is_zero() {
+            subscriber.due.push_back((lane, ordinal));
+            self.ready(key);
+        } else {
+            self.set_alarm(monotonic + wait, Alarm::Retry(key, number, lane, ordinal, due));
+        }
+    }
+
+    /// Handles what is due and answers when the next alarm is.
+    pub fn ring_alarms(&mut self) -> Option<Duration> {
+        let now = self.shared.clock.monotonic();
+        while let Some(Reverse((at, _))) = self.alarms.peek() {
+            if *at > now {
+                return Some(*at - now);
+            }
+            let Some(Reverse((_, alarm))) = self.alarms.pop() else { break };
+            match alarm {
+                Alarm::Wake(key, number) => {
+                    if let Some(subscriber) = self.subscriber(key, number) {
+                        if subscriber.alarm <= now {
+                            subscriber.alarm = Duration::MAX;
+                        }
+                        self.ready(key);
+                    }
+                }
+                Alarm::Retry(key, number, lane, ordinal, due) => {
+                    let Some(subscriber) = self.subscriber(key, number) else { continue };
+                    let standing = subscriber.lanes[usize::from(lane)].feed.waiting().get(&ordinal);
+                    if standing.is_some_and(|standing| standing.state == (State::Waiting { due })) {
+                        subscriber.due.push_back((lane, ordinal));
+                        self.ready(key);
+                    }
+                }
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,337 @@
+//! Follow: committed changes come in, in order; every feed reads them here as long as it keeps up.
+//!
+//! One tail per lane, shared by all feeds of the lane, and one budget of bytes for all lanes. A feed is a
+//! position; nothing is copied or queued for it. A feed that falls out of the tail reads pages of the store.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flare_model::document::Document;
+use flare_model::ids::{LaneId, Ordinal, Seq};
+use flare_provider::Witness;
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::Notify;
+
+use super::change::Change;
+
+/// The newest changes of one lane.
+pub struct LaneTail {
+    lane: LaneId,
+    kept: Mutex<Kept>,
+    /// The same as in `kept`, for a look without the lock.
+    head: AtomicU64,
+    /// One bit per delivery thread that has a feed parked at the end of this lane.
+    parked: AtomicU64,
+}
+
+struct Kept {
+    head: Seq,
+    /// Every change beyond this one is in `changes`.
+    floor: Seq,
+    changes: VecDeque<Arc<Change>>,
+    newest: HashMap<Ordinal, Arc<Change>>,
+}
+
+/// What a feed finds beyond its position.
+pub enum Next {
+    /// The next change that is its document's newest.
+    Change(Arc<Change>),
+    /// Nothing: everything up to here is read.
+    End(Seq),
+    /// The tail does not reach back that far.
+    Behind,
+}
+
+impl LaneTail {
+    fn new(lane: LaneId, head: Seq) -> LaneTail {
+        let kept = Kept { head, floor: head, changes: VecDeque::new(), newest: HashMap::new() };
+        LaneTail { lane, kept: Mutex::new(kept), head: AtomicU64::new(head.0), parked: AtomicU64::new(0) }
+    }
+
+    /// Which lane.
+    pub fn lane(&self) -> LaneId {
+        self.lane
+    }
+
+    /// The newest change.
+    pub fn head(&self) -> Seq {
+        Seq(self.head.load(Ordering::Acquire))
+    }
+
+    /// Every change beyond this one is at hand.
+    pub fn floor(&self) -> Seq {
+        self.kept.lock().floor
+    }
+
+    /// The first change beyond `position` that is still its document's newest.
+    pub fn next(&self, position: Seq) -> Next {
+        let kept = self.kept.lock();
+        if position >= kept.head {
+            return Next::End(kept.head);
+        }
+        if position < kept.floor {
+            return Next::Behind;
+        }
+        // Seqs are contiguous, so the position is an index.
+        for change in kept.changes.range((position.0 - kept.floor.0) as usize..) {
+            if !change.is_superseded() {
+                return Next::Change(change.clone());
+            }
+        }
+        Next::End(kept.head)
+    }
+
+    /// Like [`LaneTail::next`] at the end: registers the delivery thread to be woken by the next change, unless
+    /// there is one already. Returns whether the feed may sleep.
+    pub fn park(&self, position: Seq, thread: usize) -> bool {
+        let kept = self.kept.lock();
+        if position < kept.head {
+            return false;
+        }
+        self.parked.fetch_or(1 << thread, Ordering::Relaxed);
+        true
+    }
+
+    /// The newest change of a document, if it is recent.
+    pub fn newest(&self, ordinal: Ordinal) -> Option<Arc<Change>> {
+        self.kept.lock().newest.get(&ordinal).cloned()
+    }
+
+    /// Whether a row read from the store is still known to be its document's newest. `None`: the snapshot it
+    /// came from, of which `head` was the newest change, is too old to tell.
+    pub fn still_newest(&self, ordinal: Ordinal, seq: Seq, head: Seq) -> Option<bool> {
+        let kept = self.kept.lock();
+        if head < kept.floor {
+            return None;
+        }
+        Some(kept.newest.get(&ordinal).is_none_or(|change| change.row().seq <= seq))
+    }
+
+    fn push(&self, change: Arc<Change>) {
+        let mut kept = self.kept.lock();
+        debug_assert_eq!(change.row().seq.0, kept.head.0 + 1, "a lane's seqs are contiguous");
+        kept.head = change.row().seq;
+        self.head.store(kept.head.0, Ordering::Release);
+        if let Some(older) = kept.newest.insert(change.row().ordinal, change.clone()) {
+            older.supersede();
+        }
+        kept.changes.push_back(change);
+    }
+
+    /// Passes over tombstones that are about to leave the store: a document of the same url that comes after
+    /// one is another document, and nobody is to be told of the two in the wrong order.
+    fn pass_over(&self, gone: impl Fn(&Document) -> bool) {
+        let mut kept = self.kept.lock();
+        let Kept { changes, newest, .. } = &mut *kept;
+        for change in changes.iter().filter(|change| !change.is_superseded() && gone(&change.document)) {
+            change.supersede();
+            newest.remove(&change.row().ordinal);
+        }
+    }
+
+    /// Forgets the oldest change, for room.
+    fn forget_oldest(&self) -> usize {
+        let mut kept = self.kept.lock();
+        let Some(change) = kept.changes.pop_front() else { return 0 };
+        kept.floor = change.row().seq;
+        let ordinal = change.row().ordinal;
+        if kept.newest.get(&ordinal).is_some_and(|newest| newest.row().seq == change.row().seq) {
+            kept.newest.remove(&ordinal);
+        }
+        change.weight()
+    }
+}
+
+/// How a delivery thread hears that lanes have moved.
+#[derive(Default)]
+pub struct Bell {
+    /// Bound: the lanes that have a feed parked on that thread; each is in it once.
+    rung: Mutex<Vec<LaneId>>,
+    notify: Notify,
+}
+
+impl Bell {
+    fn ring(&self, lane: LaneId) {
+        self.rung.lock().push(lane);
+        self.notify.notify_one();
+    }
+
+    /// Waits for a ring and takes the lanes that moved.
+    pub async fn heard(&self) -> Vec<LaneId> {
+        loop {
+            let lanes = std::mem::take(&mut *self.rung.lock());
+            if !lanes.is_empty() {
+                return lanes;
+            }
+            self.notify.notified().await;
+        }
+    }
+}
+
+/// All tails of the node.
+pub struct Tails {
+    lanes: RwLock<HashMap<LaneId, Arc<LaneTail>>>,
+    bells: Vec<Arc<Bell>>,
+    /// Touched by the engine's thread only.
+    order: Mutex<Order>,
+    /// Bound of all tails together. When full: the oldest change is forgotten, and feeds behind it read the store.
+    budget: usize,
+}
+
+#[derive(Default)]
+struct Order {
+    oldest: VecDeque<Arc<LaneTail>>,
+    weight: usize,
+}
+
+impl Tails {
+    /// No lanes yet; `bells` has one for each delivery thread (64 at most).
+    pub fn new(bells: Vec<Arc<Bell>>, budget: usize) -> Tails {
+        assert!(bells.len() <= 64, "a lane remembers its parked threads in 64 bits");
+        Tails { lanes: RwLock::default(), bells, order: Mutex::default(), budget }
+    }
+
+    /// The tail of a lane, made on first use; `head` is where the lane stands if it is not known yet.
+    pub fn lane(&self, lane: LaneId, head: Seq) -> Arc<LaneTail> {
+        if let Some(tail) = self.lanes.read().get(&lane) {
+            return tail.clone();
+        }
+        self.lanes.write().entry(lane).or_insert_with(|| Arc::new(LaneTail::new(lane, head))).clone()
+    }
+
+    /// The tail of a lane, if anyone has used it.
+    #[cfg(test)]
+    fn known(&self, lane: LaneId) -> Option<Arc<LaneTail>> {
+        self.lanes.read().get(&lane).cloned()
+    }
+
+    /// Changes of a lane that nobody is to read any more.
+    pub fn pass_over(&self, lane: LaneId, gone: impl Fn(&Document) -> bool) {
+        let tail = self.lanes.read().get(&lane).cloned();
+        if let Some(tail) = tail {
+            tail.pass_over(gone);
+        }
+    }
+
+    /// The resource is gone.
+    pub fn forget(&self, lane: LaneId) {
+        self.lanes.write().remove(&lane);
+    }
+}
+
+impl Witness for Tails {
+    fn committed(&self, changes: Vec<Document>) {
+        let mut order = self.order.lock();
+        let mut touched: Vec<Arc<LaneTail>> = Vec::new();
+        for document in changes {
+            let before = Seq(document.row.seq.0 - 1);
+            let tail = match touched.iter().find(|tail| tail.lane == document.lane) {
+                Some(tail) => tail.clone(),
+                None => {
+                    let tail = self.lane(document.lane, before);
+                    touched.push(tail.clone());
+                    tail
+                }
+            };
+            let change = Change::new(document);
+            order.weight += change.weight();
+            tail.push(change);
+            order.oldest.push_back(tail);
+        }
+        while order.weight > self.budget
+            && let Some(tail) = order.oldest.pop_front()
+        {
+            order.weight = order.weight.saturating_sub(tail.forget_oldest());
+        }
+        drop(order);
+        for tail in touched {
+            let parked = tail.parked.swap(0, Ordering::AcqRel);
+            for (thread, bell) in self.bells.iter().enumerate() {
+                if parked & (1 << thread) != 0 {
+                    bell.ring(tail.lane);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use flare_model::document::Row;
+    use flare_model::ids::ResourceNumber;
+    use flare_model::revision::Revision;
+    use flare_model::time::Timestamp;
+
+    const LANE: LaneId = LaneId { resource: ResourceNumber(1), index: 0 };
+
+    fn document(ordinal: u64, seq: u64) -> Document {
+        Document {
+            lane: LANE,
+            row: Row {
+                ordinal: Ordinal(ordinal),
+                seq: Seq(seq),
+                born: Seq(1),
+                before: Seq(0),
+                deleted: false,
+            },
+            url: "http://h/users/1".into(),
+            revision: Revision::Integer(seq as i64),
+            updated_at: Timestamp::from_millis(0),
+            content: Bytes::from_static(b"{}"),
+        }
+    }
+
+    fn next_seq(tail: &LaneTail, position: u64) -> Option<u64> {
+        match tail.next(Seq(position)) {
+            Next::Change(change) => Some(change.row().seq.0),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_superseded_change_is_passed_over() {
+        let tails = Tails::new(vec![], 1 << 20);
+        tails.committed(vec![document(1, 1), document(2, 2), document(1, 3)]);
+        let tail = tails.known(LANE).expect("touched");
+        assert_eq!(next_seq(&tail, 0), Some(2));
+        assert_eq!(next_seq(&tail, 2), Some(3));
+        assert!(matches!(tail.next(Seq(3)), Next::End(Seq(3))));
+    }
+
+    #[test]
+    fn what_is_passed_over_is_neither_read_nor_newest() {
+        let tails = Tails::new(vec![], 1 << 20);
+        tails.committed(vec![document(1, 1), document(2, 2)]);
+        tails.pass_over(LANE, |document| document.row.ordinal == Ordinal(1));
+        let tail = tails.known(LANE).expect("touched");
+        assert_eq!(next_seq(&tail, 0), Some(2));
+        assert!(tail.newest(Ordinal(1)).is_none() && tail.newest(Ordinal(2)).is_some());
+    }
+
+    #[test]
+    fn a_feed_that_is_too_far_behind_is_told_so() {
+        let tails = Tails::new(vec![], 600);
+        tails.committed((1..=5).map(|seq| document(seq, seq)).collect());
+        let tail = tails.known(LANE).expect("touched");
+        assert!(matches!(tail.next(Seq(0)), Next::Behind));
+        assert_eq!(next_seq(&tail, 4), Some(5));
+        assert_eq!(tail.still_newest(Ordinal(1), Seq(1), Seq(1)), None, "the snapshot is too old");
+        assert_eq!(tail.still_newest(Ordinal(1), Seq(1), Seq(5)), Some(true));
+    }
+
+    #[tokio::test]
+    async fn a_parked_thread_hears_of_the_next_change_once() {
+        let bell = Arc::new(Bell::default());
+        let tails = Tails::new(vec![bell.clone()], 1 << 20);
+        let tail = tails.lane(LANE, Seq(0));
+        assert!(tail.park(Seq(0), 0));
+        tails.committed(vec![document(1, 1)]);
+        assert_eq!(bell.heard().await, vec![LANE]);
+        tails.committed(vec![document(2, 2)]);
+        assert!(bell.rung.lock().is_empty(), "nobody is parked");
+        assert!(!tail.park(Seq(1), 0), "there is a change already");
+    }
+}

@@ -1,0 +1,262 @@
+//! Deliver, first half: a courier is free → the next attempt of a subscription of its host, if there is one.
+//!
+//! The slots come first (the courier is the host's slot; concurrency and rate are checked before anything is
+//! taken), so a subscription that is blocked holds nothing.
+
+use std::sync::Arc;
+
+use flare_model::feed::{Attempt, Met};
+use flare_model::ids::{Ordinal, Seq};
+
+use super::change::Change;
+use super::courier::Job;
+use super::shard::Shard;
+use super::subscriber::Standstill;
+use super::sweeping;
+use super::tail::Next;
+
+/// After so many rows with nothing to send, the other subscriptions of the host have a turn.
+const ROWS_PER_TURN: usize = 512;
+
+/// While a client fails, at most so many documents wait for it; the rest stays in the log.
+const WAITING_WHILE_STRUGGLING: usize = 16;
+
+enum Found {
+    Job(Attempt, Arc<Change>),
+    /// Nothing now; whatever it waits for will make the subscription ready again.
+    Nothing,
+    /// More rows to look at, in the next turn.
+    LaterMore,
+}
+
+impl Shard {
+    /// The next attempt for a host, its subscriptions in turn.
+    pub fn next_job(&mut self, host: usize) -> Option<Job> {
+        if let Some(job) = self.hosts[host].handed.pop_front() {
+            return Some(job);
+        }
+        while let Some(key) = self.hosts[host].ready.pop_front() {
+            let Some(subscriber) = self.subscribers.get_mut(key) else { continue };
+            subscriber.queued = false;
+            let Some((lane, attempt, change)) = self.take(key) else { continue };
+            let job = self.begin(key, lane, attempt, change);
+            self.ready(key);
+            if job.host == host {
+                return Some(job);
+            }
+            let elsewhere = job.host;
+            self.hosts[elsewhere].handed.push_back(job);
+            self.summon(elsewhere);
+        }
+        None
+    }
+
+    fn begin(&mut self, key: usize, lane: u8, attempt: Attempt, change: Arc<Change>) -> Job {
+        let subscriber = &mut self.subscribers[key];
+        subscriber.in_flight += 1;
+        self.in_flight += 1;
+        if let Some(bucket) = &mut subscriber.bucket {
+            bucket.take();
+        }
+        let probe = subscriber.fortune.hangs;
+        self.hanging += usize::from(probe);
+        Job {
+            key,
+            lane,
+            attempt,
+            change,
+            compiled: subscriber.compiled.clone(),
+            host: subscriber.hosts[attempt.action as usize],
+            probe,
+        }
+    }
+
+    fn take(&mut self, key: usize) -> Option<(u8, Attempt, Arc<Change>)> {
+        let now = self.shared.clock.monotonic();
+        let half = self.shared.limits.connections.div_ceil(2);
+        let subscriber = &mut self.subscribers[key];
+        if self.stopping || subscriber.standstill != Standstill::None {
+            return None;
+        }
+        if subscriber.in_flight >= subscriber.room() {
+            return None;
+        }
+        if subscriber.fortune.hangs && self.hanging >= half {
+            self.wake_at(key, now + std::time::Duration::from_millis(50));
+            return None;
+        }
+        if subscriber.fortune.struggling() && now < subscriber.fortune.probe_at {
+            let at = subscriber.fortune.probe_at;
+            self.wake_at(key, at);
+            return None;
+        }
+        if let Some(bucket) = &mut subscriber.bucket {
+            let wait = bucket.wait(now);
+            if !wait.is_zero() {
+                self.wake_at(key, now + wait);
+                return None;
+            }
+        }
+        self.take_due(key).or_else(|| self.take_unread(key))
+    }
+
+    /// A retry, or a document that changed while it was in flight.
+    fn take_due(&mut self, key: usize) -> Option<(u8, Attempt, Arc<Change>)> {
+        while let Some((lane, ordinal)) = self.subscribers[key].due.pop_front() {
+            let Some(change) = self.newest(key, lane, ordinal) else { continue };
+            let block = self.shared.limits.issue_block;
+            let subscriber = &mut self.subscribers[key];
+            let slot = &mut subscriber.lanes[usize::from(lane)];
+            let row = change.row();
+            if !slot.feed.may_issue(row.seq) {
+                slot.feed.want_issue(Seq(row.seq.0 + block));
+                subscriber.due.push_front((lane, ordinal));
+                self.mark_dirty(key, lane, true);
+                return None;
+            }
+            let attempt = slot.feed.retry(row);
+            self.mark_dirty(key, lane, false);
+            match attempt {
+                Some(attempt) => return Some((lane, attempt, change)),
+                None => sweeping::go_on(self, key),
+            }
+        }
+        None
+    }
+
+    /// The newest row of a document that waits; when it has to be read from the store it comes back to `due`.
+    fn newest(&mut self, key: usize, lane: u8, ordinal: Ordinal) -> Option<Arc<Change>> {
+        let slot = &mut self.subscribers[key].lanes[usize::from(lane)];
+        let wanted = slot.feed.waiting().contains_key(&ordinal) || slot.feed.is_to_be_decided_again(ordinal);
+        if !wanted || slot.feed.is_open(ordinal) {
+            slot.fetched.remove(&ordinal);
+            return None;
+        }
+        let fetched = slot.fetched.remove(&ordinal);
+        if let Some(change) = slot.tail.newest(ordinal) {
+            return Some(change);
+        }
+        if let Some((change, head)) = fetched
+            && slot.tail.still_newest(ordinal, change.row().seq, head) == Some(true)
+        {
+            return Some(change);
+        }
+        self.fetch(key, lane, ordinal);
+        None
+    }
+
+    /// The next change beyond a feed's position, lanes in turn.
+    fn take_unread(&mut self, key: usize) -> Option<(u8, Attempt, Arc<Change>)> {
+        let limit = self.shared.limits.waiting_limit;
+        let subscriber = &self.subscribers[key];
+        if subscriber.unread.is_empty() {
+            return None;
+        }
+        // Room for what may fail: everything read now may end up waiting.
+        let waiting = subscriber.waiting();
+        let limit = if subscriber.fortune.struggling() { WAITING_WHILE_STRUGGLING.min(limit) } else { limit };
+        if waiting > 0 && waiting + subscriber.in_flight as usize >= limit {
+            return None;
+        }
+        while let Some(lane) = self.subscribers[key].unread.pop_front() {
+            let found = self.read(key, lane);
+            let subscriber = &mut self.subscribers[key];
+            match found {
+                Found::Job(attempt, change) => {
+                    // Most often there is no more, and another turn to find that out would be wasted.
+                    let slot = &mut subscriber.lanes[usize::from(lane)];
+                    let end = slot.page.is_none() && slot.feed.position() >= slot.tail.head();
+                    if end {
+                        slot.feed.reached_tail();
+                    }
+                    if end && self.park(key, lane) {
+                        self.subscribers[key].lanes[usize::from(lane)].queued = false;
+                    } else {
+                        self.subscribers[key].unread.push_back(lane);
+                    }
+                    return Some((lane, attempt, change));
+                }
+                Found::Nothing => subscriber.lanes[usize::from(lane)].queued = false,
+                Found::LaterMore => {
+                    subscriber.unread.push_back(lane);
+                    let host = subscriber.host;
+                    subscriber.queued = true;
+                    self.hosts[host].ready.push_back(key);
+                    self.summon(host);
+                    return None;
+                }
+            }
+        }
+        None
+    }
+
+    /// Reads a lane until there is something to send.
+    fn read(&mut self, key: usize, lane: u8) -> Found {
+        let limits = self.shared.limits;
+        for _ in 0..ROWS_PER_TURN {
+            let slot = &mut self.subscribers[key].lanes[usize::from(lane)];
+            if slot.loading || slot.wants_record {
+                return Found::Nothing;
+            }
+            let position = slot.feed.position();
+            let next = match &slot.page {
+                None => slot.tail.next(position),
+                Some(page) => match page.next(position) {
+                    Err(upto) => {
+                        slot.feed.skip_to(upto);
+                        slot.page = None;
+                        continue;
+                    }
+                    Ok(change) => {
+                        let row = *change.row();
+                        match slot.tail.still_newest(row.ordinal, row.seq, page.0.head) {
+                            Some(true) => Next::Change(change.clone()),
+                            Some(false) => {
+                                slot.feed.skip_to(row.seq);
+                                continue;
+                            }
+                            None => {
+                                slot.page = None;
+                                Next::Behind
+                            }
+                        }
+                    }
+                },
+            };
+            let change = match next {
+                Next::Change(change) => change,
+                Next::Behind => {
+                    self.load_page(key, lane);
+                    return Found::Nothing;
+                }
+                Next::End(head) => {
+                    slot.feed.skip_to(head);
+                    slot.feed.reached_tail();
+                    self.mark_dirty(key, lane, false);
+                    sweeping::go_on(self, key);
+                    if self.park(key, lane) {
+                        return Found::Nothing;
+                    }
+                    continue;
+                }
+            };
+            let row = change.row();
+            if row.seq.0 + limits.issue_block / 2 > slot.feed.issued().0 {
+                slot.feed.want_issue(Seq(row.seq.0 + limits.issue_block));
+                if !slot.feed.may_issue(row.seq) {
+                    self.mark_dirty(key, lane, true);
+                    return Found::Nothing;
+                }
+            }
+            let met = slot.feed.read(row);
+            if row.seq.0 - slot.feed.cursor().0 > limits.window {
+                slot.feed.displace(limits.window, self.shared.clock.now());
+            }
+            self.mark_dirty(key, lane, false);
+            if let Met::Send(attempt) = met {
+                return Found::Job(attempt, change);
+            }
+        }
+        Found::LaterMore
+    }
+}

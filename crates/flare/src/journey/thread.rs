@@ -1,0 +1,405 @@
+//! The body of a delivery thread: it listens to the bell, the clock and the node, until it is told to stop.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flare_model::feed::{Feed, State, SweepKind};
+use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
+use flare_model::time::Timestamp;
+use flare_provider::Opened;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::LocalSet;
+use tokio_util::task::TaskTracker;
+
+use super::compiled::Compiled;
+use super::control::{Command, Inspection, Needs};
+use super::recorder;
+use super::shard::{Shard, Shared};
+use super::subscriber::{Bucket, FeedLane, Fortune, Standstill, Subscriber};
+use super::sweeping;
+use super::tail::{Bell, Tails};
+
+/// Runs one delivery thread to its end.
+pub fn run(
+    thread: usize,
+    shared: Arc<Shared>,
+    bell: Arc<Bell>,
+    tails: Arc<Tails>,
+    commands: mpsc::Receiver<Command>,
+) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let local = LocalSet::new();
+    local.block_on(&runtime, serve(thread, shared, bell, tails, commands));
+    Ok(())
+}
+
+async fn serve(
+    thread: usize,
+    shared: Arc<Shared>,
+    bell: Arc<Bell>,
+    tails: Arc<Tails>,
+    mut commands: mpsc::Receiver<Command>,
+) {
+    let shard = Shard::new(thread, shared, TaskTracker::new());
+    let recording = tokio::task::spawn_local(recorder::recorder(shard.clone()));
+    let alarm_set = shard.borrow().alarm_set.clone();
+    let stopped = loop {
+        let next = shard.borrow_mut().ring_alarms().unwrap_or(Duration::from_secs(3600));
+        tokio::select! {
+            lanes = bell.heard() => shard.borrow_mut().lanes_moved(lanes),
+            () = tokio::time::sleep(next) => {}
+            () = alarm_set.notified() => {}
+            command = commands.recv() => match command {
+                Some(Command::Stop(done)) => break Some(done),
+                Some(command) => obey(&shard, &tails, command),
+                None => break None,
+            },
+        }
+    };
+    stop(&shard, recording).await;
+    if let Some(done) = stopped {
+        let _ = done.send(());
+    }
+}
+
+/// Finishes what is in flight, then records that nothing is.
+async fn stop(shard: &Rc<RefCell<Shard>>, recording: tokio::task::JoinHandle<()>) {
+    let drained = {
+        let mut shard = shard.borrow_mut();
+        shard.stopping = true;
+        shard.hosts.iter_mut().for_each(|host| host.idle.drain(..).for_each(|summons| summons.dismiss()));
+        shard.drained.clone()
+    };
+    while shard.borrow().in_flight > 0 {
+        drained.notified().await;
+    }
+    // The recorder may be waiting for a commit: what it took is durable or will be found again.
+    recorder::finish(shard, recording).await;
+    for (_, subscriber) in &mut shard.borrow_mut().subscribers {
+        subscriber.lanes.iter_mut().for_each(|lane| lane.feed.close());
+    }
+    recorder::write_all(shard).await;
+}
+
+fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
+    let mut shard = shard.borrow_mut();
+    let shard = &mut *shard;
+    match command {
+        Command::Open { compiled, opened, standstill, fresh } => {
+            let key = shard.open(tails, compiled, opened, standstill);
+            if fresh {
+                shard.raise_marks(key);
+            }
+        }
+        Command::Replace(compiled) => shard.replace(compiled),
+        Command::Stand { number, standstill, paused_since } => shard.stand(number, standstill, paused_since),
+        Command::Remove(number) => shard.remove(number),
+        Command::Inspect(number, reply) => {
+            let _ = reply.send(shard.inspect(number));
+        }
+        Command::Record(number, reply) => shard.record_now(number, reply),
+        Command::Sweep(number, kind, replay, reply) => {
+            let _ = reply.send(shard.begin_sweep(number, kind, replay));
+        }
+        Command::BeginAgain(number, reply) => {
+            let _ = reply.send(shard.begin_again(number));
+        }
+        Command::Request(number, rows, replay, reply) => {
+            let mut taken = 0;
+            let now = shard.shared.clock.now();
+            for (lane, row) in rows {
+                let Some(&key) = shard.by_number.get(&number) else { break };
+                let slot = &mut shard.subscribers[key].lanes[usize::from(lane)];
+                if slot.feed.request(&row, replay, now) {
+                    slot.swept.push(row.ordinal);
+                    taken += 1;
+                    shard.mark_dirty(key, lane, true);
+                }
+            }
+            let _ = reply.send(taken);
+        }
+        Command::Hasten(number, reply) => {
+            let _ = reply.send(shard.hasten(number));
+        }
+        Command::DropDead(number, letters, reply) => {
+            let mut dropped = 0;
+            for (lane, ordinal, seq) in letters {
+                let Some(&key) = shard.by_number.get(&number) else { break };
+                let slot = &mut shard.subscribers[key].lanes[usize::from(lane)];
+                if slot.feed.drop_dead(ordinal, seq) {
+                    dropped += 1;
+                    shard.mark_dirty(key, lane, true);
+                }
+            }
+            let _ = reply.send(dropped);
+        }
+        Command::Needs(number, lane, reply) => {
+            let _ = reply.send(shard.needs(number, lane));
+        }
+        Command::Dead(number, reply) => {
+            let _ = reply.send(shard.dead(number));
+        }
+        Command::Stop(_) => unreachable!("the caller ends the loop on it"),
+    }
+}
+
+impl Shard {
+    fn open(
+        &mut self,
+        tails: &Tails,
+        compiled: Arc<Compiled>,
+        opened: Vec<Opened>,
+        standstill: Standstill,
+    ) -> usize {
+        let number = compiled.number;
+        let hosts = [0, 1, 2].map(|action| self.host(&compiled.requests[action].host));
+        let resource = compiled.resource.number;
+        let lanes = opened.into_iter().map(|Opened { feed, saved, head }| {
+            let lane = flare_model::ids::LaneId { resource, index: feed.lane };
+            let tail = tails.lane(lane, head);
+            FeedLane {
+                id: feed,
+                feed: Feed::open(saved, head),
+                tail,
+                queued: false,
+                parked: false,
+                page: None,
+                loading: false,
+                fetched: Default::default(),
+                dirty: false,
+                wants_record: false,
+                swept: Vec::new(),
+                sweeping: false,
+            }
+        });
+        let lanes: Vec<FeedLane> = lanes.collect();
+        let limit = compiled.spec.rate_limit;
+        let now = self.shared.clock.monotonic();
+        let key = self.subscribers.insert(Subscriber {
+            compiled,
+            standstill,
+            lanes,
+            unread: Default::default(),
+            due: Default::default(),
+            in_flight: 0,
+            queued: false,
+            host: hosts[1],
+            hosts,
+            fortune: Fortune::default(),
+            bucket: limit.map(|limit| Bucket::new(limit, now)),
+            alarm: Duration::MAX,
+        });
+        self.by_number.insert(number, key);
+        self.set_going(key);
+        key
+    }
+
+    /// Raises the marks of a new subscription with the next record, so that its first change need not wait.
+    fn raise_marks(&mut self, key: usize) {
+        let block = self.shared.limits.issue_block;
+        for lane in 0..self.subscribers[key].lanes.len() {
+            let feed = &mut self.subscribers[key].lanes[lane].feed;
+            feed.want_issue(Seq(feed.position().0 + block));
+            self.mark_dirty(key, lane as u8, false);
+        }
+    }
+
+    /// Everything that waits gets its alarm, every lane is looked at.
+    fn set_going(&mut self, key: usize) {
+        if self.subscribers[key].standstill != Standstill::None {
+            return;
+        }
+        let waiting: Vec<(u8, Ordinal)> = {
+            let lanes = self.subscribers[key].lanes.iter();
+            let each =
+                lanes.flat_map(|lane| lane.feed.waiting().keys().map(|ordinal| (lane.id.lane, *ordinal)));
+            each.collect()
+        };
+        for (lane, ordinal) in waiting {
+            self.schedule_retry(key, lane, ordinal);
+        }
+        let subscriber = &mut self.subscribers[key];
+        let again: Vec<(u8, Ordinal)> = {
+            let lanes = subscriber.lanes.iter();
+            let each =
+                lanes.flat_map(|lane| lane.feed.to_decide_again().map(|ordinal| (lane.id.lane, ordinal)));
+            each.collect()
+        };
+        subscriber.due.extend(again);
+        for lane in 0..subscriber.lanes.len() {
+            if !subscriber.lanes[lane].parked {
+                subscriber.mark_unread(lane as u8);
+            }
+        }
+        sweeping::go_on(self, key);
+        self.ready(key);
+    }
+
+    fn replace(&mut self, compiled: Arc<Compiled>) {
+        let Some(&key) = self.by_number.get(&compiled.number) else { return };
+        let hosts = [0, 1, 2].map(|action| self.host(&compiled.requests[action].host));
+        let now = self.shared.clock.monotonic();
+        let subscriber = &mut self.subscribers[key];
+        if subscriber.compiled.spec.rate_limit != compiled.spec.rate_limit {
+            subscriber.bucket = compiled.spec.rate_limit.map(|limit| Bucket::new(limit, now));
+        }
+        subscriber.compiled = compiled;
+        // It may stand in the queue of the host it had: that queue serves it once more, which is harmless.
+        subscriber.host = hosts[1];
+        subscriber.hosts = hosts;
+        self.ready(key);
+    }
+
+    fn stand(&mut self, number: SubscriptionNumber, standstill: Standstill, paused_since: Option<Timestamp>) {
+        let now = self.shared.clock.now();
+        let Some(&key) = self.by_number.get(&number) else { return };
+        let subscriber = &mut self.subscribers[key];
+        let stood = subscriber.standstill != Standstill::None;
+        subscriber.standstill = standstill;
+        if !stood || subscriber.standstill != Standstill::None {
+            return;
+        }
+        subscriber.fortune = Fortune::default();
+        if let Some(since) = paused_since {
+            let paused = now.since(since);
+            for lane in &mut subscriber.lanes {
+                lane.feed.prolong(paused);
+            }
+        }
+        self.set_going(key);
+    }
+
+    fn remove(&mut self, number: SubscriptionNumber) {
+        if let Some(key) = self.by_number.remove(&number) {
+            self.subscribers.remove(key);
+        }
+    }
+
+    fn inspect(&self, number: SubscriptionNumber) -> Option<Inspection> {
+        let subscriber = &self.subscribers[*self.by_number.get(&number)?];
+        let mut seen = Inspection {
+            in_flight: u64::from(subscriber.in_flight),
+            failing_since: subscriber.fortune.failing_since,
+            ..Inspection::default()
+        };
+        let mut replays = std::collections::BTreeMap::<u64, u64>::new();
+        for lane in &subscriber.lanes {
+            let feed = &lane.feed;
+            let head = lane.tail.head();
+            seen.cursor += feed.cursor().0;
+            seen.head += head.0;
+            seen.waiting += feed.waiting().len() as u64;
+            seen.lagging += feed.waiting().len() as u64 + feed.unsettled() as u64;
+            seen.lagging += head.0.saturating_sub(feed.position().0);
+            seen.dead_letters += feed.dead().len();
+            seen.held += feed.held().len();
+            let tally = feed.tally();
+            seen.tally.delivered += tally.delivered;
+            seen.tally.discarded += tally.discarded;
+            seen.tally.failed += tally.failed;
+            seen.tally.last_success_at = seen.tally.last_success_at.max(tally.last_success_at);
+            if tally.last_failure.as_ref().map(|f| f.at) > seen.tally.last_failure.as_ref().map(|f| f.at) {
+                seen.tally.last_failure = tally.last_failure.clone();
+            }
+            if let Some(sweep) = feed.sweeping() {
+                seen.preparing |= sweep.kind == SweepKind::Beginning;
+                *replays.entry(sweep.replay).or_default() += sweep.end.0 - sweep.position.0;
+            }
+            for standing in feed.waiting().values().filter(|standing| standing.replay != 0) {
+                if matches!(standing.state, State::Waiting { .. }) {
+                    *replays.entry(standing.replay).or_default() += 1;
+                }
+            }
+        }
+        seen.replays = replays.into_iter().collect();
+        Some(seen)
+    }
+
+    fn record_now(&mut self, number: SubscriptionNumber, reply: oneshot::Sender<()>) {
+        let Some(&key) = self.by_number.get(&number) else {
+            let _ = reply.send(());
+            return;
+        };
+        for lane in 0..self.subscribers[key].lanes.len() {
+            self.mark_dirty(key, lane as u8, true);
+        }
+        self.unrecorded.waiters.push(reply);
+        self.unrecorded.rung.notify_one();
+        self.unrecorded.hurry.notify_one();
+    }
+
+    fn begin_again(&mut self, number: SubscriptionNumber) -> bool {
+        let Some(&key) = self.by_number.get(&number) else { return false };
+        let subscriber = &mut self.subscribers[key];
+        if subscriber.in_flight > 0 {
+            return false;
+        }
+        subscriber.due.clear();
+        for slot in &mut subscriber.lanes {
+            slot.page = None;
+            slot.fetched.clear();
+            slot.swept.clear();
+            slot.feed.begin_again(slot.tail.head());
+        }
+        for lane in 0..subscriber.lanes.len() {
+            // Parked at the end of its lane, it would wait for the next change.
+            self.subscribers[key].mark_unread(lane as u8);
+            self.mark_dirty(key, lane as u8, false);
+        }
+        true
+    }
+
+    fn begin_sweep(&mut self, number: SubscriptionNumber, kind: SweepKind, replay: u64) -> bool {
+        let Some(&key) = self.by_number.get(&number) else { return false };
+        let lanes = &mut self.subscribers[key].lanes;
+        if lanes.iter().any(|lane| lane.feed.sweeping().is_some()) {
+            return false;
+        }
+        for lane in lanes.iter_mut().filter(|lane| lane.feed.position() > Seq(0)) {
+            lane.feed.start_sweep(kind, replay);
+        }
+        for lane in 0..lanes.len() {
+            self.mark_dirty(key, lane as u8, false);
+        }
+        sweeping::go_on(self, key);
+        true
+    }
+
+    fn hasten(&mut self, number: SubscriptionNumber) -> usize {
+        let now = self.shared.clock.now();
+        let Some(&key) = self.by_number.get(&number) else { return 0 };
+        let subscriber = &mut self.subscribers[key];
+        let mut hastened = Vec::new();
+        for slot in &mut subscriber.lanes {
+            let ordinals: Vec<Ordinal> = slot.feed.waiting().keys().copied().collect();
+            for ordinal in ordinals {
+                slot.feed.hasten(ordinal, now);
+                hastened.push((slot.id.lane, ordinal));
+            }
+        }
+        subscriber.fortune = Fortune::default();
+        subscriber.due.extend(&hastened);
+        for (lane, _) in &hastened {
+            self.mark_dirty(key, *lane, false);
+        }
+        self.ready(key);
+        hastened.len()
+    }
+
+    fn needs(&self, number: SubscriptionNumber, lane: u8) -> Option<Needs> {
+        let subscriber = &self.subscribers[*self.by_number.get(&number)?];
+        let feed = &subscriber.lanes[usize::from(lane)].feed;
+        let mut documents = feed.held() | feed.doubt();
+        documents |= feed.dead();
+        documents.extend(feed.waiting().keys().map(|ordinal| ordinal.0));
+        Some(Needs { cursor: feed.cursor(), documents })
+    }
+
+    fn dead(&self, number: SubscriptionNumber) -> Vec<(u8, Ordinal)> {
+        let Some(&key) = self.by_number.get(&number) else { return Vec::new() };
+        let lanes = self.subscribers[key].lanes.iter();
+        lanes.flat_map(|lane| lane.feed.dead().iter().map(|n| (lane.id.lane, Ordinal(n)))).collect()
+    }
+}

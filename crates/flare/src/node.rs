@@ -1,0 +1,217 @@
+//! The only wiring: configuration in, a running node out, and its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use flare_embedded::Embedded;
+use flare_provider::memory::Memory;
+use flare_provider::{ProviderError, Store};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{self, Config};
+use crate::door::{Clock, SystemClock};
+use crate::http;
+use crate::journey::{Dialler, Journey, Plan, ReadLimits, Report, ShardLimits};
+use crate::network::Destinations;
+use crate::operations::App;
+use crate::version;
+
+/// An opened engine.
+enum Engine {
+    Embedded(Embedded),
+    Memory(Memory),
+}
+
+impl Engine {
+    fn open(config: &Config, report: &FatalReport) -> Result<Engine, ProviderError> {
+        match config.provider.store {
+            config::Store::Memory => Ok(Engine::Memory(Memory::new())),
+            config::Store::Embedded => {
+                let report = report.clone();
+                let options = embedded_options(config, Arc::new(move |error| report.fatal(error)));
+                Embedded::open(options).map(Engine::Embedded)
+            }
+        }
+    }
+
+    fn store(&self) -> Store {
+        match self {
+            Engine::Embedded(embedded) => embedded.store(),
+            Engine::Memory(memory) => memory.store(),
+        }
+    }
+
+    fn close(&self) {
+        if let Engine::Embedded(embedded) = self {
+            embedded.close();
+        }
+    }
+}
+
+/// The embedded engine's options, as configured.
+pub fn embedded_options(
+    config: &Config,
+    fatal: Arc<dyn Fn(ProviderError) + Send + Sync>,
+) -> flare_embedded::Options {
+    let embedded = &config.provider.embedded;
+    flare_embedded::Options {
+        path: embedded.path.clone(),
+        cache_bytes: embedded.cache.as_usize(),
+        queue_bytes: embedded.queue_bytes.as_usize(),
+        commit_bytes: embedded.commit_bytes.as_usize(),
+        checkpoint_bytes: embedded.checkpoint_bytes.as_usize(),
+        fatal,
+        ..flare_embedded::Options::new(&embedded.path)
+    }
+}
+
+/// Where the engine's thread says that it cannot go on. It exists before the journey does.
+type FatalReport = Report;
+
+/// Runs a node until it is told to stop.
+pub fn run(config: Config) -> anyhow::Result<()> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = config.http.server.thread_count(cores);
+    let mut builder = match threads {
+        1 => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = builder.worker_threads(threads).thread_name("flare-api").enable_all().build()?;
+    runtime.block_on(serve(config, cores))
+}
+
+async fn serve(config: Config, cores: usize) -> anyhow::Result<()> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::of_process());
+    let (report, mut fatal, events) = Report::new();
+    // The address first: a second Flare on the same port should not touch the data.
+    let addr = config.http.server.addr;
+    let listener = TcpListener::bind(addr)
+        .await
+        .with_context(|| format!("listening on {addr} (http.server.addr or --addr says where)"))?;
+    let addr = listener.local_addr()?;
+    let engine = Engine::open(&config, &report).context("opening the store")?;
+    let destinations = Destinations::new(&config.network, config.http.server.is_loopback());
+    let plan = plan(&config, cores, engine.store(), clock.clone(), &destinations, report)?;
+    let journey = Journey::start(plan).await.context("starting delivery")?;
+    let app = Arc::new(App::new(config, clock, engine.store(), journey, destinations));
+    app.load().await.context("reading the catalog")?;
+    let (resources, subscriptions) = app.registry.counts();
+    tracing::info!(
+        version = version::VERSION,
+        sha = version::SHA,
+        address = %addr,
+        resources,
+        subscriptions,
+        "Flare is ready"
+    );
+
+    let stop = CancellationToken::new();
+    let mut chores = JoinSet::new();
+    chores.spawn({
+        let app = app.clone();
+        async move { app.follow_events(events).await }
+    });
+    chores.spawn({
+        let app = app.clone();
+        async move { app.keep_house().await }
+    });
+    let server =
+        http::server::serve(listener, http::routes(app.clone()), &app.config.http.server, stop.clone());
+    let mut server = std::pin::pin!(server);
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let told_to_stop = async {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    };
+    tokio::select! {
+        () = &mut server => {}
+        () = told_to_stop => {}
+        reason = reason(&mut fatal) => return Err(anyhow::anyhow!(reason)),
+        // Both go on for as long as the node does.
+        ended = chores.join_next() => anyhow::bail!("a task of the node ended: {ended:?}"),
+    }
+    tracing::info!("stopping: finishing what is in flight; a second signal stops at once");
+    stop.cancel();
+    let finish = async {
+        let patience = app.config.http.server.timeout + Duration::from_secs(1);
+        if tokio::time::timeout(patience, server).await.is_err() {
+            tracing::warn!("some API connections did not end in time");
+        }
+        app.journey.stop().await;
+        chores.abort_all();
+    };
+    tokio::select! {
+        () = finish => {}
+        _ = interrupt.recv() => std::process::exit(130),
+        _ = terminate.recv() => std::process::exit(143),
+        reason = reason(&mut fatal) => return Err(anyhow::anyhow!(reason)),
+    }
+    engine.close();
+    tracing::info!("stopped");
+    Ok(())
+}
+
+async fn reason(fatal: &mut tokio::sync::watch::Receiver<Option<String>>) -> String {
+    match fatal.wait_for(Option::is_some).await {
+        Ok(reason) => reason.clone().unwrap_or_default(),
+        Err(_) => std::future::pending().await,
+    }
+}
+
+fn plan(
+    config: &Config,
+    cores: usize,
+    store: Store,
+    clock: Arc<dyn Clock>,
+    destinations: &Destinations,
+    report: Report,
+) -> anyhow::Result<Plan> {
+    let threads = config.delivery.thread_count(cores);
+    let client = &config.http.client;
+    let delivery = &config.delivery;
+    let tls = tls()?;
+    let diallers = (0..threads).map(|_| Dialler { destinations: destinations.clone(), tls: tls.clone() });
+    Ok(Plan {
+        store,
+        clock,
+        threads,
+        diallers: diallers.collect(),
+        report,
+        read_limits: ReadLimits {
+            read: client.response_limit.as_usize(),
+            keep: client.excerpt_limit.as_usize(),
+        },
+        limits: ShardLimits {
+            // Each thread has its share, rounded up.
+            connections_per_host: client.connections_per_host.div_ceil(threads),
+            connections: client.connections.div_ceil(threads),
+            connect_timeout: client.connect_timeout,
+            idle_timeout: client.idle_timeout,
+            record_interval: delivery.record_interval,
+            window: delivery.window as u64,
+            waiting_limit: delivery.waiting_limit,
+            issue_block: u64::from(delivery.issue_block),
+        },
+        tail_bytes: delivery.tail_bytes.as_usize(),
+        page_rows: delivery.page_rows,
+        page_bytes: delivery.page_bytes.as_usize(),
+    })
+}
+
+fn tls() -> anyhow::Result<Arc<rustls::ClientConfig>> {
+    let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .context("setting up TLS")?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}

@@ -1,0 +1,111 @@
+//! Dead letters: what was given up, with the reason, until it is replayed, replaced or dropped.
+
+use flare_model::feed::Action;
+use flare_model::ids::{LaneId, Ordinal, ResourceId, Seq, SubscriptionId};
+use flare_model::invalid::Invalid;
+use flare_model::revision::Revision;
+use flare_model::time::Timestamp;
+use flare_model::url::DocumentUrl;
+use flare_provider::ListStandings;
+use serde::Serialize;
+
+use super::{App, Done, Failure};
+use crate::journey::Command;
+use crate::registry::Subscription;
+
+/// One dead letter.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLetterView {
+    document: String,
+    revision: Revision,
+    action: Option<Action>,
+    attempts: u32,
+    first_attempt_at: Option<Timestamp>,
+    last_attempt_at: Option<Timestamp>,
+    status: Option<u16>,
+    error: Option<String>,
+    response: Option<String>,
+}
+
+/// A part of the list.
+pub struct DeadLetterPage {
+    /// How many there are in all.
+    pub total: u64,
+    /// The part.
+    pub letters: Vec<DeadLetterView>,
+}
+
+impl App {
+    /// Lists dead letters.
+    pub async fn dead_letters(
+        &self,
+        resource: &ResourceId,
+        id: &SubscriptionId,
+        offset: u64,
+        limit: u64,
+    ) -> Done<DeadLetterPage> {
+        let subscription = self.subscription(resource, id)?;
+        self.record(&subscription).await?;
+        let number = subscription.number();
+        let list = ListStandings { subscription: number, dead: true, offset, limit };
+        let (total, standings) = self.store.ledger.standings(list).await?;
+        let mut letters = Vec::with_capacity(standings.len());
+        for (index, standing) in standings {
+            let lane = LaneId { resource: subscription.compiled.resource.number, index };
+            let (mut found, _) = self.store.documents.fetch(lane, &[standing.ordinal]).await?;
+            let Some(document) = found.pop().flatten() else { continue };
+            let trouble = standing.trouble.as_deref();
+            letters.push(DeadLetterView {
+                document: document.url.to_string(),
+                revision: document.revision,
+                action: trouble.map(|t| t.action),
+                attempts: trouble.map_or(0, |t| t.attempts),
+                first_attempt_at: trouble.map(|t| t.first_attempt_at),
+                last_attempt_at: trouble.map(|t| t.last_attempt_at),
+                status: trouble.and_then(|t| t.status),
+                error: trouble.and_then(|t| t.error.clone()),
+                response: trouble.and_then(|t| t.response.clone()),
+            });
+        }
+        Ok(DeadLetterPage { total, letters })
+    }
+
+    /// Drops one dead letter, or all. What the client has stays as it is.
+    pub async fn drop_dead_letters(
+        &self,
+        resource: &ResourceId,
+        id: &SubscriptionId,
+        document: Option<&str>,
+    ) -> Done<usize> {
+        let subscription = self.subscription(resource, id)?;
+        let number = subscription.number();
+        let letters: Vec<(u8, Ordinal)> = match document {
+            None => {
+                let dead = self.journey.ask(number, |reply| Command::Dead(number, reply)).await;
+                dead.ok_or(Failure::Stopping)?
+            }
+            Some(url) => {
+                let url = DocumentUrl::parse(url).map_err(|e| Invalid::new("document", e))?;
+                let lane = subscription.compiled.resource.lane_of(url.as_str());
+                let found = self.store.documents.get(lane, url.as_str()).await?;
+                found.map(|document| (lane.index, document.row.ordinal)).into_iter().collect()
+            }
+        };
+        let letters = letters.into_iter().map(|(lane, ordinal)| (lane, ordinal, Seq(0))).collect();
+        let dropped = self.journey.ask(number, |reply| Command::DropDead(number, letters, reply)).await;
+        let dropped = dropped.ok_or(Failure::Stopping)?;
+        if dropped == 0 && document.is_some() {
+            return Err(Failure::NotFound("there is no dead letter of this document".into()));
+        }
+        self.record(&subscription).await?;
+        Ok(dropped)
+    }
+
+    /// What the ledger says of a subscription is as new as what its thread knows.
+    pub(super) async fn record(&self, subscription: &Subscription) -> Done<()> {
+        let number = subscription.number();
+        let recorded = self.journey.ask(number, |reply| Command::Record(number, reply)).await;
+        recorded.ok_or(Failure::Stopping)
+    }
+}

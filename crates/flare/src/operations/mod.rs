@@ -1,0 +1,217 @@
+//! What can be done with Flare's entities, whoever asks: checked, stored, and made known to the journey.
+
+mod dead_letters;
+mod replays;
+mod resources;
+mod retention;
+mod subscriptions;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flare_model::ids::{FeedId, ResourceId, ResourceNumber, SubscriptionId, SubscriptionNumber};
+use flare_model::invalid::Invalid;
+use flare_model::resource::{Resource, ResourceView};
+use flare_model::subscription::{Disabled, Limits, Stored, check};
+use flare_model::time::Timestamp;
+use flare_provider::{Entity, EntityKind, ErrorKind, ProviderError, Store};
+use http::HeaderValue;
+
+pub use replays::ReplayDraft;
+
+use crate::config::Config;
+use crate::door::Clock;
+use crate::journey::{Command, Compiled, Event, Journey, Standstill};
+use crate::network::Destinations;
+use crate::registry::{Registry, Subscription};
+
+/// Why an operation was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// There is no such thing.
+    #[error("{0}")]
+    NotFound(String),
+    /// The request is wrong.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    /// The state does not allow it.
+    #[error("{0}")]
+    Conflict(String),
+    /// The node is going down.
+    #[error("the node is stopping")]
+    Stopping,
+    /// The store says no.
+    #[error(transparent)]
+    Store(#[from] ProviderError),
+}
+
+/// The result of an operation.
+pub type Done<T> = Result<T, Failure>;
+
+/// Everything an operation needs.
+pub struct App {
+    /// The configuration.
+    pub config: Config,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Where everything is.
+    pub store: Store,
+    /// The catalog in memory.
+    pub registry: Registry,
+    /// The running journey.
+    pub journey: Journey,
+    /// Which addresses clients may have.
+    pub destinations: Destinations,
+    /// When the process began.
+    pub started_at: Timestamp,
+    limits: Limits,
+    user_agent: HeaderValue,
+    /// Changes of the catalog happen one after the other, so that memory and store agree.
+    catalog: tokio::sync::Mutex<()>,
+}
+
+impl App {
+    /// Puts the parts together; [`App::load`] comes next.
+    pub fn new(
+        config: Config,
+        clock: Arc<dyn Clock>,
+        store: Store,
+        journey: Journey,
+        destinations: Destinations,
+    ) -> App {
+        let delivery = &config.delivery;
+        let limits = Limits {
+            default_timeout: delivery.default_timeout,
+            maximum_timeout: delivery.maximum_timeout,
+            default_concurrency: delivery.default_concurrency,
+            maximum_concurrency: delivery.maximum_concurrency,
+        };
+        let user_agent = HeaderValue::from_str(&config.http.client.user_agent.value())
+            .expect("the configuration checked the user agent");
+        let started_at = clock.now();
+        App {
+            config,
+            clock,
+            store,
+            registry: Registry::default(),
+            journey,
+            destinations,
+            started_at,
+            limits,
+            user_agent,
+            catalog: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Reads the whole catalog and takes all feeds over.
+    pub async fn load(&self) -> Result<(), ProviderError> {
+        const BATCH: usize = 1000;
+        let mut after = 0;
+        loop {
+            let entities = self.store.catalog.list(EntityKind::Resource, after, BATCH).await?;
+            let Some(last) = entities.last() else { break };
+            after = last.number;
+            for entity in entities {
+                self.registry.add_resource(Arc::new(resource(&entity)?));
+            }
+        }
+        after = 0;
+        loop {
+            let entities = self.store.catalog.list(EntityKind::Subscription, after, BATCH).await?;
+            let Some(last) = entities.last() else { break };
+            after = last.number;
+            let mut batch = Vec::with_capacity(entities.len());
+            for entity in entities {
+                batch.push(self.compile(&entity).map_err(|failure| corrupt(&entity, &failure))?);
+            }
+            self.take_over(batch, false).await?;
+        }
+        Ok(())
+    }
+
+    /// Opens the feeds of subscriptions and hands them to their threads.
+    async fn take_over(
+        &self,
+        subscriptions: Vec<Arc<Subscription>>,
+        fresh: bool,
+    ) -> Result<(), ProviderError> {
+        let feeds: Vec<FeedId> = subscriptions
+            .iter()
+            .flat_map(|subscription| {
+                let (number, lanes) = (subscription.number(), subscription.compiled.resource.view.lanes);
+                (0..lanes).map(move |lane| FeedId { subscription: number, lane: lane as u8 })
+            })
+            .collect();
+        let opened = self.store.ledger.open(&feeds, self.journey.epoch()).await?;
+        let mut opened = opened.into_iter().peekable();
+        for subscription in subscriptions {
+            let number = subscription.number();
+            let mut mine = Vec::new();
+            while let Some(feed) = opened.next_if(|feed| feed.feed.subscription == number) {
+                mine.push(feed);
+            }
+            if mine.len() != usize::from(subscription.compiled.resource.view.lanes) {
+                let detail = format!("subscription {} lacks feeds", subscription.id());
+                return Err(ProviderError::new(ErrorKind::Corrupt, "ledger.open", detail));
+            }
+            let standstill = standstill(&subscription.stored);
+            let compiled = subscription.compiled.clone();
+            self.registry.put_subscription(subscription);
+            self.journey.send(number, Command::Open { compiled, opened: mine, standstill, fresh }).await;
+        }
+        Ok(())
+    }
+
+    fn compile(&self, entity: &Entity) -> Done<Arc<Subscription>> {
+        let parent = ResourceId::new(entity.parent.as_deref().unwrap_or_default());
+        let resource = self.registry.resource(&parent).ok_or_else(|| unknown_resource(&parent))?;
+        let stored: Stored =
+            serde_json::from_str(&entity.body).map_err(|e| Invalid::new("subscription", e))?;
+        let spec = check(&mut stored.draft.clone(), &resource, &self.limits)?;
+        let id = SubscriptionId::new(entity.id.as_str());
+        let number = SubscriptionNumber(entity.number);
+        let incarnation = self.store.documents.incarnation();
+        let compiled = Compiled::new(id, number, resource, spec, incarnation, &self.user_agent);
+        Ok(Arc::new(Subscription { stored, version: entity.version, compiled: Arc::new(compiled) }))
+    }
+
+    /// Does what delivery threads ask for, until they are gone.
+    pub async fn follow_events(&self, mut events: tokio::sync::mpsc::Receiver<Event>) {
+        while let Some(event) = events.recv().await {
+            let Event::Disable { id, reason, at } = event;
+            let disabled = Disabled { since: at, reason, start_over: false };
+            let mut pause = Duration::from_millis(100);
+            while let Err(failure) = self.disable(&id, disabled.clone()).await {
+                tracing::warn!(subscription.id = %id, error = %failure, "could not be disabled yet");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_secs(10));
+            }
+        }
+    }
+}
+
+fn standstill(stored: &Stored) -> Standstill {
+    match (&stored.disabled, stored.paused_since) {
+        (Some(_), _) => Standstill::Disabled,
+        (None, Some(_)) => Standstill::Paused,
+        (None, None) => Standstill::None,
+    }
+}
+
+fn resource(entity: &Entity) -> Result<Resource, ProviderError> {
+    let view: ResourceView = serde_json::from_str(&entity.body).map_err(|e| corrupt(entity, &e))?;
+    Resource::compile(view, ResourceNumber(entity.number)).map_err(|e| corrupt(entity, &e))
+}
+
+fn corrupt(entity: &Entity, why: &dyn std::fmt::Display) -> ProviderError {
+    let detail = format!("{} {} cannot be read: {why}", entity.kind.as_str(), entity.id);
+    ProviderError::new(ErrorKind::Corrupt, "catalog.list", detail)
+}
+
+fn unknown_resource(id: &ResourceId) -> Failure {
+    Failure::NotFound(format!("there is no resource {id}"))
+}
+
+fn unknown_subscription(id: &SubscriptionId) -> Failure {
+    Failure::NotFound(format!("there is no subscription {id} of this resource"))
+}

@@ -1,0 +1,374 @@
+//! Subscriptions: created, patched, paused, resumed, disabled, deleted, looked at.
+
+use std::sync::Arc;
+
+use flare_model::feed::Failure as LastFailure;
+use flare_model::ids::{ResourceId, SubscriptionId};
+use flare_model::invalid::Invalid;
+use flare_model::resource::Resource;
+use flare_model::subscription::{self, Disabled, Draft, Spec, Status, Stored, View};
+use flare_model::time::Timestamp;
+use flare_provider::{Entity, EntityKind, ErrorKind, NewEntity, Start};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{App, Done, Failure, standstill, unknown_resource, unknown_subscription};
+use crate::door::fresh_id;
+use crate::journey::{Command, Inspection};
+use crate::registry::Subscription;
+
+/// `GET .../status`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatusView {
+    status: Status,
+    since: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    feed: FeedView,
+    delivered: u64,
+    discarded: u64,
+    failed: u64,
+    last_success_at: Option<Timestamp>,
+    last_failure: Option<FailureView>,
+    node: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FeedView {
+    cursor: u64,
+    head: u64,
+    lagging: u64,
+    waiting: u64,
+    in_flight: u64,
+    dead_letters: u64,
+    held: u64,
+}
+
+#[derive(Serialize)]
+struct FailureView {
+    at: Timestamp,
+    status: Option<u16>,
+    error: String,
+}
+
+impl From<LastFailure> for FailureView {
+    fn from(LastFailure { at, status, error }: LastFailure) -> Self {
+        FailureView { at, status, error }
+    }
+}
+
+impl App {
+    /// Creates a subscription; from this commit on nothing is missed.
+    pub async fn create_subscription(&self, resource: &ResourceId, draft: Draft) -> Done<Arc<Subscription>> {
+        let resource = self.registry.resource(resource).ok_or_else(|| unknown_resource(resource))?;
+        let spec = self.check(&draft, &resource)?;
+        let now = self.clock.now();
+        let stored = Stored {
+            draft,
+            created_at: now,
+            updated_at: now,
+            paused_since: None,
+            disabled: None,
+            replays: Vec::new(),
+            last_replay: 0,
+        };
+        let new = NewEntity {
+            kind: EntityKind::Subscription,
+            id: fresh_id("sub"),
+            parent: Some(resource.id().to_string()),
+            keys: spec.keys(),
+            body: serde_json::to_string(&stored).expect("a subscription is plain data"),
+            lanes: resource.view.lanes,
+            start: match spec.start {
+                subscription::Start::Now => Start::Now,
+                subscription::Start::Beginning => Start::Beginning,
+            },
+        };
+        let _catalog = self.catalog.lock().await;
+        let entity = self.store.catalog.create(new).await.map_err(|error| match error.kind {
+            ErrorKind::Conflict if error.detail == "parent" => unknown_resource(resource.id()),
+            ErrorKind::Conflict => same_url(&error.detail),
+            _ => Failure::Store(error),
+        })?;
+        let created = self.compile(&entity)?;
+        self.take_over(vec![created.clone()], true).await?;
+        tracing::info!(subscription.id = %created.id(), resource.id = %resource.id(), "subscription created");
+        Ok(created)
+    }
+
+    fn check(&self, draft: &Draft, resource: &Resource) -> Done<Spec> {
+        let spec = subscription::check(&mut draft.clone(), resource, &self.limits)?;
+        for target in &spec.targets {
+            // A name is judged by the address it has when it is dialled.
+            if let Ok(address) = target.url.host().parse() {
+                let refused = self.destinations.check(address);
+                refused.map_err(|why| Invalid::new("endpoint.url", why))?;
+            }
+        }
+        Ok(spec)
+    }
+
+    /// One subscription.
+    pub fn subscription(&self, resource: &ResourceId, id: &SubscriptionId) -> Done<Arc<Subscription>> {
+        self.registry.resource(resource).ok_or_else(|| unknown_resource(resource))?;
+        self.registry.subscription(resource, id).ok_or_else(|| unknown_subscription(id))
+    }
+
+    /// Applies a JSON Merge Patch.
+    pub async fn patch_subscription(
+        &self,
+        resource: &ResourceId,
+        id: &SubscriptionId,
+        patch: Value,
+    ) -> Done<Arc<Subscription>> {
+        let Value::Object(fields) = &patch else {
+            return Err(Invalid::new("body", "a merge patch is a JSON object").into());
+        };
+        if fields.contains_key("start") {
+            return Err(Invalid::new("start", "cannot be changed; create another subscription").into());
+        }
+        let _catalog = self.catalog.lock().await;
+        let current = self.subscription(resource, id)?;
+        let mut draft = serde_json::to_value(&current.stored.draft).expect("a draft is plain data");
+        merge(&mut draft, patch);
+        let draft: Draft = serde_path_to_error::deserialize(draft)
+            .map_err(|e| Invalid::new(e.path().to_string(), e.inner()))?;
+        let spec = self.check(&draft, &current.compiled.resource)?;
+        let stored = Stored { draft, updated_at: self.clock.now(), ..current.stored.clone() };
+        let changed = self.replace(&current, stored, spec.keys()).await?;
+        self.journey.send(changed.number(), Command::Replace(changed.compiled.clone())).await;
+        Ok(changed)
+    }
+
+    /// Stores a changed subscription; the caller holds the catalog.
+    async fn replace(
+        &self,
+        current: &Subscription,
+        stored: Stored,
+        keys: Vec<String>,
+    ) -> Done<Arc<Subscription>> {
+        let resource = &current.compiled.resource;
+        let entity = Entity {
+            kind: EntityKind::Subscription,
+            id: current.id().to_string(),
+            number: current.number().0,
+            version: current.version,
+            parent: Some(resource.id().to_string()),
+            keys,
+            body: serde_json::to_string(&stored).expect("a subscription is plain data"),
+            lanes: resource.view.lanes,
+        };
+        let replaced = self.store.catalog.replace(entity).await.map_err(|error| match error.kind {
+            ErrorKind::Conflict if error.detail == "version" => {
+                Failure::Conflict("the subscription was changed by someone else; try again".into())
+            }
+            ErrorKind::Conflict => same_url(&error.detail),
+            _ => Failure::Store(error),
+        })?;
+        let entity = replaced.ok_or_else(|| unknown_subscription(current.id()))?;
+        let changed = self.compile(&entity)?;
+        self.registry.put_subscription(changed.clone());
+        Ok(changed)
+    }
+
+    /// Stores what Flare itself keeps about a subscription; the caller holds the catalog.
+    pub(super) async fn keep(
+        &self,
+        current: &Subscription,
+        change: impl FnOnce(&mut Stored),
+    ) -> Done<Arc<Subscription>> {
+        let mut stored = current.stored.clone();
+        change(&mut stored);
+        self.replace(current, stored, current.compiled.spec.keys()).await
+    }
+
+    /// Stops a subscription; safe to repeat.
+    pub async fn pause(&self, resource: &ResourceId, id: &SubscriptionId) -> Done<Arc<Subscription>> {
+        let _catalog = self.catalog.lock().await;
+        let current = self.subscription(resource, id)?;
+        if current.stored.paused_since.is_some() {
+            return Ok(current);
+        }
+        let now = self.clock.now();
+        let paused = self.keep(&current, |stored| stored.paused_since = Some(now)).await?;
+        self.stand(&paused, None).await;
+        Ok(paused)
+    }
+
+    /// Lets a subscription go on, whoever stopped it; safe to repeat.
+    pub async fn resume(&self, resource: &ResourceId, id: &SubscriptionId) -> Done<Arc<Subscription>> {
+        let _catalog = self.catalog.lock().await;
+        let current = self.subscription(resource, id)?;
+        let stood_since = current.stored.disabled.as_ref().map(|d| d.since).or(current.stored.paused_since);
+        if stood_since.is_none() {
+            return Ok(current);
+        }
+        if current.stored.disabled.as_ref().is_some_and(|disabled| disabled.start_over) {
+            let number = current.number();
+            let begun = self.journey.ask(number, |reply| Command::BeginAgain(number, reply)).await;
+            if !begun.ok_or(Failure::Stopping)? {
+                let detail = "an attempt is still in flight; try again when it has ended";
+                return Err(Failure::Conflict(detail.into()));
+            }
+        }
+        let resumed = self
+            .keep(&current, |stored| {
+                stored.paused_since = None;
+                stored.disabled = None;
+            })
+            .await?;
+        self.stand(&resumed, stood_since).await;
+        Ok(resumed)
+    }
+
+    /// Stops a subscription for a reason of Flare's own.
+    pub(super) async fn disable(&self, id: &SubscriptionId, disabled: Disabled) -> Done<()> {
+        let _catalog = self.catalog.lock().await;
+        let Some(current) = self.registry.subscription_by_id(id) else { return Ok(()) };
+        match &current.stored.disabled {
+            // The first reason stays, but what it missed since is missed all the same.
+            Some(already) if disabled.start_over && !already.start_over => {
+                let both = Disabled { start_over: true, ..already.clone() };
+                self.keep(&current, |stored| stored.disabled = Some(both)).await?;
+            }
+            Some(_) => {}
+            None => {
+                let reason = disabled.reason.clone();
+                let disabled = self.keep(&current, |stored| stored.disabled = Some(disabled)).await?;
+                self.stand(&disabled, None).await;
+                tracing::warn!(subscription.id = %id, reason, "subscription disabled");
+            }
+        }
+        Ok(())
+    }
+
+    async fn stand(&self, subscription: &Subscription, paused_since: Option<Timestamp>) {
+        let (number, standstill) = (subscription.number(), standstill(&subscription.stored));
+        self.journey.send(number, Command::Stand { number, standstill, paused_since }).await;
+    }
+
+    /// Deletes a subscription with its feeds.
+    pub async fn delete_subscription(&self, resource: &ResourceId, id: &SubscriptionId) -> Done<()> {
+        let _catalog = self.catalog.lock().await;
+        let current = self.subscription(resource, id)?;
+        self.journey.send(current.number(), Command::Remove(current.number())).await;
+        self.store.catalog.delete(EntityKind::Subscription, id.as_str()).await?;
+        self.registry.remove_subscription(id);
+        tracing::info!(subscription.id = %id, "subscription deleted");
+        Ok(())
+    }
+
+    /// How a subscription stands on its thread.
+    pub(super) async fn inspect(&self, subscription: &Subscription) -> Done<Inspection> {
+        let number = subscription.number();
+        let seen = self.journey.ask(number, |reply| Command::Inspect(number, reply)).await;
+        seen.flatten().ok_or(Failure::Stopping)
+    }
+
+    /// A subscription as users see it.
+    pub async fn view(&self, subscription: &Subscription) -> Done<View> {
+        let seen = self.inspect(subscription).await?;
+        let (status, since, reason) = self.status_of(&subscription.stored, &seen);
+        let mut draft = subscription.stored.draft.clone();
+        subscription::check(&mut draft, &subscription.compiled.resource, &self.limits)?;
+        Ok(View {
+            id: subscription.id().clone(),
+            resource: subscription.compiled.resource.id().clone(),
+            draft,
+            status,
+            since,
+            reason,
+            created_at: subscription.stored.created_at,
+            updated_at: subscription.stored.updated_at,
+        })
+    }
+
+    /// `GET .../status`.
+    pub async fn status(&self, resource: &ResourceId, id: &SubscriptionId) -> Done<StatusView> {
+        let subscription = self.subscription(resource, id)?;
+        let seen = self.inspect(&subscription).await?;
+        let (status, since, reason) = self.status_of(&subscription.stored, &seen);
+        let tally = seen.tally;
+        Ok(StatusView {
+            status,
+            since,
+            reason,
+            feed: FeedView {
+                cursor: seen.cursor,
+                head: seen.head,
+                lagging: seen.lagging,
+                waiting: seen.waiting,
+                in_flight: seen.in_flight,
+                dead_letters: seen.dead_letters,
+                held: seen.held,
+            },
+            delivered: tally.delivered,
+            discarded: tally.discarded,
+            failed: tally.failed,
+            last_success_at: tally.last_success_at,
+            last_failure: tally.last_failure.map(FailureView::from),
+            node: "local",
+        })
+    }
+
+    fn status_of(&self, stored: &Stored, seen: &Inspection) -> (Status, Timestamp, Option<String>) {
+        if let Some(disabled) = &stored.disabled {
+            return (Status::Disabled, disabled.since, Some(disabled.reason.clone()));
+        }
+        if let Some(since) = stored.paused_since {
+            return (Status::Paused, since, None);
+        }
+        if let Some(since) = seen.failing_since
+            && self.clock.now().since(since) >= self.config.delivery.failing_after
+        {
+            let last = seen.tally.last_failure.as_ref();
+            let reason = last.map(|failure| format!("nothing has succeeded since then: {}", failure.error));
+            return (Status::Failing, since, reason);
+        }
+        if seen.preparing {
+            let reason = "the client is being given the documents that were there before it".to_owned();
+            return (Status::Preparing, stored.created_at, Some(reason));
+        }
+        (Status::Active, seen.tally.last_success_at.unwrap_or(stored.created_at), None)
+    }
+}
+
+fn same_url(other: &str) -> Failure {
+    Failure::Conflict(format!(
+        "subscription {other} of this resource has the same url for the same action; choose another url"
+    ))
+}
+
+/// JSON Merge Patch, RFC 7396.
+fn merge(target: &mut Value, patch: Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch;
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Default::default());
+    }
+    let Value::Object(fields) = target else { return };
+    for (name, value) in patch {
+        if value.is_null() {
+            fields.remove(&name);
+        } else {
+            merge(fields.entry(name).or_insert(Value::Null), value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_merge_patch_replaces_adds_and_removes() {
+        let mut target = json!({"a": 1, "b": {"c": 1, "d": [1, 2]}});
+        merge(&mut target, json!({"a": null, "b": {"d": [3], "e": {"f": null, "g": 1}}}));
+        assert_eq!(target, json!({"b": {"c": 1, "d": [3], "e": {"g": 1}}}));
+    }
+}

@@ -1,0 +1,49 @@
+//! In: what the build script found out. Out: which Flare this is.
+
+use serde::Serialize;
+
+/// `<major>.<minor>.<patch>`.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The git commit it was built from, short; `unknown` where there was none.
+pub const SHA: &str = env!("FLARE_BUILD_SHA");
+
+/// The time of that commit, or of `SOURCE_DATE_EPOCH`, in RFC 3339; `unknown` where there was neither. It is not the
+/// time of the compilation, so that the same source gives the same binary.
+pub const BUILD_TIME: &str = env!("FLARE_BUILD_TIME");
+
+/// All of it on one line.
+pub const LONG: &str =
+    concat!(env!("CARGO_PKG_VERSION"), " (", env!("FLARE_BUILD_SHA"), ", ", env!("FLARE_BUILD_TIME"), ")");
+
+/// All of it for machines. The API's `GET /` and `/status` answer with the same fields.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Version {
+    /// `<major>.<minor>.<patch>`.
+    pub version: &'static str,
+    /// The git commit.
+    pub sha: &'static str,
+    /// The time of the source.
+    pub build_time: &'static str,
+}
+
+/// This Flare.
+pub const THIS: Version = Version { version: VERSION, sha: SHA, build_time: BUILD_TIME };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_has_three_numbers() {
+        assert_eq!(VERSION.split('.').filter(|part| part.parse::<u32>().is_ok()).count(), 3);
+    }
+
+    #[test]
+    fn the_build_time_is_a_time_or_unknown() {
+        let like = "0000-00-00T00:00:00Z";
+        let shape: String = BUILD_TIME.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        assert!(shape == like || BUILD_TIME == "unknown", "{BUILD_TIME}");
+    }
+}

@@ -1,0 +1,220 @@
+//! kill -9 in a loop under load: nothing accepted is lost, nothing goes back in time, the store opens every time, and
+//! in the end every client has what the origins said.
+//!
+//! FLARE_CRASH_ROUNDS says how often it is killed, FLARE_CRASH_SEED repeats the choices of a run that failed.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use tokio::sync::watch;
+
+use crate::support::{
+    Api, Receiver, Reply, Request, Setup, Story, document_url, store_is_durable, until, until_true,
+};
+
+const ORIGINS: u64 = 4;
+const DOCUMENTS: u64 = 12;
+
+/// Numbers that look random and depend on the seed alone.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+/// What a client made of what it was told; it processes everything, and sometimes loses its answer after that.
+#[derive(Default)]
+struct Client {
+    documents: HashMap<String, Known>,
+    wrong: Vec<String>,
+}
+
+struct Known {
+    sequence: u64,
+    revision: i64,
+    id: String,
+    action: String,
+}
+
+impl Known {
+    fn has(&self) -> bool {
+        self.action != "delete"
+    }
+}
+
+impl Client {
+    fn told(&mut self, request: &Request) {
+        let (sequence, revision) = (request.sequence(), request.revision());
+        let id = request.header("webhook-id").to_owned();
+        let action = request.action().to_owned();
+        let known = self.documents.get(request.document());
+        let wrong = match known {
+            Some(known) if sequence < known.sequence => Some("a lower sequence"),
+            Some(known) if revision < known.revision => Some("a lower revision"),
+            Some(known) if sequence == known.sequence && action == known.action && id != known.id => {
+                Some("one notification under two ids")
+            }
+            // An update becomes a create when a crash left in doubt whether the create before it had arrived.
+            Some(known) if sequence == known.sequence && action != known.action && action != "create" => {
+                Some("one change, told as something else")
+            }
+            Some(known) if sequence != known.sequence && id == known.id => {
+                Some("one id for two notifications")
+            }
+            known if action == "update" && !known.is_some_and(Known::has) => {
+                Some("an update of what the client does not have")
+            }
+            _ => None,
+        };
+        if let Some(wrong) = wrong {
+            let before = known.map(|known| (known.sequence, known.revision, &known.action));
+            self.wrong.push(format!("{wrong}: {} {sequence} {action} after {before:?}", request.document()));
+        }
+        self.documents.insert(request.document().to_owned(), Known { sequence, revision, id, action });
+    }
+
+    /// What it has, by document.
+    fn state(&self) -> HashMap<String, i64> {
+        let held = self.documents.iter().filter(|(_, known)| known.has());
+        held.map(|(url, known)| (url.clone(), known.revision)).collect()
+    }
+}
+
+/// `faults`: of a hundred requests, so many are processed and not answered, and half as many are answered 503.
+async fn client(seed: u64, faults: u64) -> (Receiver, Arc<Mutex<Client>>) {
+    let client = Arc::new(Mutex::new(Client::default()));
+    let told = client.clone();
+    let mut dice = Dice(seed);
+    let receiver = Receiver::answering(move |request| {
+        told.lock().unwrap().told(request);
+        match dice.roll(100) {
+            roll if roll < faults => Reply::Reset,
+            roll if roll < faults + faults / 2 => Reply::Status(503),
+            _ => Reply::Status(200),
+        }
+    });
+    (receiver.await, client)
+}
+
+/// Says one thing after the other about its own documents, each until it is accepted. The newest of each it leaves in
+/// `accepted`: the revision, and whether it lives.
+async fn origin(number: u64, api: watch::Receiver<Api>, shared: Arc<Shared>, mut dice: Dice) {
+    let mut revision = 0;
+    while !shared.stop.load(Ordering::SeqCst) {
+        revision += 1;
+        let url = document_url(format!("{number}-{}", dice.roll(DOCUMENTS)));
+        let lives = dice.roll(5) > 0;
+        let path = format!("/documents/{url}");
+        shared.pending.lock().unwrap().insert(url.clone(), revision);
+        loop {
+            let api = *api.borrow();
+            let text = revision.to_string();
+            let answer = if lives {
+                api.try_send("PUT", &path, &[], json!({"rev": revision, "of": number}).to_string()).await
+            } else {
+                api.try_send("DELETE", &path, &[("Flare-Revision", &text)], "").await
+            };
+            match answer {
+                Ok(answer) if answer.status == 202 => break,
+                Ok(answer) => assert_eq!(answer.status, 503, "{answer:?}"),
+                // Killed: nobody knows whether it was taken, so it is said again.
+                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(5)).await,
+            }
+        }
+        shared.accepted.lock().unwrap().insert(url.clone(), (revision, lives));
+        shared.pending.lock().unwrap().remove(&url);
+        shared.count.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[derive(Default)]
+struct Shared {
+    accepted: Mutex<HashMap<String, (i64, bool)>>,
+    pending: Mutex<HashMap<String, i64>>,
+    count: AtomicU64,
+    stop: AtomicBool,
+}
+
+/// Everything that was accepted before the kill is there after it.
+async fn insist_on_what_was_accepted(api: Api, before: &HashMap<String, (i64, bool)>, shared: &Shared) {
+    for (url, (revision, lives)) in before {
+        let answer = api.get(&format!("/documents/{url}")).await;
+        let now = shared.accepted.lock().unwrap().get(url).copied();
+        let busy = shared.pending.lock().unwrap().contains_key(url);
+        if busy || now != Some((*revision, *lives)) {
+            continue;
+        }
+        match lives {
+            true => assert_eq!(answer.expect(200).json()["revision"], *revision, "{url}"),
+            false => drop(answer.expect(404)),
+        }
+    }
+}
+
+#[tokio::test]
+async fn killing_it_again_and_again_under_load_loses_nothing() {
+    if !store_is_durable() {
+        return eprintln!("SKIPPED: there is nothing to lose without a disk");
+    }
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let rounds = number("FLARE_CRASH_ROUNDS").unwrap_or(8);
+    let seed = number("FLARE_CRASH_SEED").unwrap_or_else(|| u64::from(std::process::id()));
+    eprintln!("FLARE_CRASH_SEED={seed}");
+    let mut dice = Dice(seed);
+    let (receiver, first) = client(seed + 1, 5).await;
+    let (late_receiver, late) = client(seed + 2, 25).await;
+    // Small blocks, so that kills fall on either side of every mark.
+    let setup = Setup::default()
+        .with("FLARE_DELIVERY_ISSUE_BLOCK", "16")
+        .with("FLARE_DELIVERY_WINDOW", "32")
+        .with("FLARE_DELIVERY_TAIL_BYTES", "64KB");
+    let mut story = Story::with(setup, receiver).await;
+    let delivery = json!({"retry": {"quantity": 1_000_000, "interval": "20ms", "maxInterval": "100ms"}});
+    let mut subscriptions = vec![story.subscribe_simply(delivery.clone()).await];
+    let (current, api) = watch::channel(story.api());
+    let shared = Arc::new(Shared::default());
+    let mut origins = tokio::task::JoinSet::new();
+    for number in 0..ORIGINS {
+        origins.spawn(origin(number, api.clone(), shared.clone(), Dice(seed + 10 + number)));
+    }
+    for round in 0..rounds {
+        let wanted = shared.count.load(Ordering::SeqCst) + 20 + dice.roll(150);
+        until_true("the load goes on", || shared.count.load(Ordering::SeqCst) >= wanted).await;
+        if round == rounds / 2 {
+            let endpoint = json!({"url": late_receiver.url("/late")});
+            let body = json!({"endpoint": endpoint, "delivery": delivery, "start": "beginning"});
+            subscriptions.push(story.subscribe(body).await);
+        }
+        let before = shared.accepted.lock().unwrap().clone();
+        story.flare.kill();
+        // Nothing of the dead process is still on its way when the next one begins.
+        story.receiver.drained().await;
+        late_receiver.drained().await;
+        story.flare.restart().await;
+        insist_on_what_was_accepted(story.api(), &before, &shared).await;
+        current.send(story.api()).unwrap();
+    }
+    shared.stop.store(true, Ordering::SeqCst);
+    while let Some(done) = origins.join_next().await {
+        done.unwrap();
+    }
+    let accepted = shared.accepted.lock().unwrap().clone();
+    let living = accepted.into_iter().filter(|(_, (_, lives))| *lives);
+    let expected: HashMap<String, i64> = living.map(|(url, (revision, _))| (url, revision)).collect();
+    for (subscription, client) in subscriptions.iter().zip([first, late]) {
+        let status = story.settled(subscription).await;
+        assert_eq!(status["feed"]["deadLetters"], 0);
+        until("the client has what the origins said", || {
+            let client = client.lock().unwrap();
+            assert!(client.wrong.is_empty(), "{:#?}", client.wrong);
+            std::future::ready((client.state() == expected).then_some(()))
+        })
+        .await;
+        assert_eq!(status["feed"]["held"], expected.len(), "what Flare believes is what the client has");
+    }
+}

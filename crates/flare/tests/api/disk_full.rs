@@ -1,0 +1,143 @@
+//! A disk that is full: origins are told to come again, nothing accepted is lost, and when there is room it goes on.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::support::{Receiver, Setup, Story, document_url, store_is_durable, until};
+
+/// A small disk of memory, gone when dropped.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    /// `None` where mounting is not permitted.
+    fn mount() -> Option<SmallDisk> {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut command = Command::new("mount");
+        command.args(["-t", "tmpfs", "-o", "size=8m", "tmpfs"]).arg(directory.path());
+        let mounted = command.output().is_ok_and(|output| output.status.success());
+        mounted.then_some(SmallDisk(directory))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily: the process may still be ending.
+        let _ = Command::new("umount").arg("-l").arg(self.0.path()).output();
+    }
+}
+
+/// PUTs a large document; its revision when it was accepted, `None` when there is no room.
+async fn put(story: &Story, id: usize, revision: i64) -> Option<i64> {
+    let document = json!({"rev": revision, "filling": "x".repeat(100_000)}).to_string();
+    let answer = story.api().send("PUT", &format!("/documents/{}", document_url(id)), &[], document).await;
+    match answer.status.as_u16() {
+        202 => Some(revision),
+        503 => {
+            assert!(!answer.header("retry-after").is_empty(), "{answer:?}");
+            assert!(answer.json()["error"]["detail"].is_string());
+            None
+        }
+        _ => panic!("{answer:?}"),
+    }
+}
+
+async fn insist_on_all(story: &Story, accepted: &HashMap<usize, i64>) {
+    for (id, revision) in accepted {
+        let shown = story.api().get(&format!("/documents/{}", document_url(id))).await.expect(200).json();
+        assert_eq!(shown["revision"], *revision, "{id}");
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_what_it_cannot_keep_and_keeps_what_it_took() {
+    if !store_is_durable() {
+        return;
+    }
+    let Some(disk) = SmallDisk::mount() else {
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "mounting a tmpfs is not permitted here");
+        return eprintln!("SKIPPED: mounting a tmpfs is not permitted here");
+    };
+    let filler = disk.path().join("filler");
+    std::fs::write(&filler, vec![0; 3 << 20]).unwrap();
+    let receiver = Receiver::start().await;
+    let setup = Setup::default()
+        .data(&disk.path().join("data"))
+        .with("FLARE_PROVIDER_EMBEDDED_CHECKPOINT_BYTES", "1MB")
+        .with("FLARE_HTTP_SERVER_BODY_LIMIT", "200KB");
+    let mut story = Story::with(setup, receiver).await;
+    let subscription = story.subscribe_simply(json!({})).await;
+    let mut accepted = HashMap::new();
+    let mut refused = 0;
+    for id in 0..200 {
+        match put(&story, id, 1).await {
+            Some(revision) => drop(accepted.insert(id, revision)),
+            None => refused += 1,
+        }
+        if refused == 10 {
+            break;
+        }
+    }
+    assert_eq!(refused, 10, "8 MB hold no 200 documents of 100 KB");
+    assert!(accepted.len() >= 5, "{}", accepted.len());
+    insist_on_all(&story, &accepted).await;
+
+    std::fs::remove_file(&filler).unwrap();
+    for id in 1000..1003 {
+        until("there is room again", || put(&story, id, 1)).await;
+        accepted.insert(id, 1);
+    }
+    let status = story.settled(&subscription).await;
+    assert_eq!(
+        (&status["delivered"], &status["feed"]["held"]),
+        (&accepted.len().into(), &accepted.len().into())
+    );
+    insist_on_all(&story, &accepted).await;
+
+    story.flare.restart().await;
+    insist_on_all(&story, &accepted).await;
+    assert_eq!(story.status(&subscription).await["feed"]["held"], accepted.len());
+    let sent = story.receiver.count();
+    story.put(0, 2).await;
+    assert_eq!(story.receiver.wait_for(sent + 1).await.pop().unwrap().action(), "update");
+}
+
+#[tokio::test]
+async fn a_process_killed_on_a_full_disk_opens_again_with_all_it_took() {
+    if !store_is_durable() {
+        return;
+    }
+    let Some(disk) = SmallDisk::mount() else {
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "mounting a tmpfs is not permitted here");
+        return eprintln!("SKIPPED: mounting a tmpfs is not permitted here");
+    };
+    let setup = Setup::default()
+        .data(&disk.path().join("data"))
+        .with("FLARE_PROVIDER_EMBEDDED_CHECKPOINT_BYTES", "1MB")
+        .with("FLARE_HTTP_SERVER_BODY_LIMIT", "200KB");
+    let filler = disk.path().join("filler");
+    std::fs::write(&filler, vec![0; 2 << 20]).unwrap();
+    let mut story = Story::with(setup, Receiver::start().await).await;
+    let mut accepted = HashMap::new();
+    let mut refused = 0;
+    for id in 0..200 {
+        match put(&story, id, 1).await {
+            Some(revision) => drop(accepted.insert(id, revision)),
+            None => refused += 1,
+        }
+        if refused == 3 {
+            break;
+        }
+    }
+    story.flare.kill();
+    std::fs::remove_file(&filler).unwrap();
+    story.flare.restart().await;
+    insist_on_all(&story, &accepted).await;
+    until("there is room again", || put(&story, 1000, 1)).await;
+}

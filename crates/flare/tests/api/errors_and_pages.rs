@@ -1,0 +1,268 @@
+//! Rules of every path: errors, methods, limits, slow callers, pages.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::support::{Flare, PATIENCE, Receiver, Setup, Story, document_url};
+
+#[tokio::test]
+async fn unknown_paths_are_not_found() {
+    let flare = Flare::start().await;
+    for path in
+        ["/nothing", "/resource", "/resources/a/b", "/resources/a/subscriptions/b/c", "/documentsx", "/%00"]
+    {
+        flare.api().get(path).await.refused(404, &[]);
+        flare.api().post(path, &json!({})).await.refused(404, &[]);
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_method_is_answered_with_those_that_work() {
+    let story = Story::begin().await;
+    let subscription = story.subscribe_simply(json!({})).await;
+    let document = format!("/documents/{}", document_url(1));
+    let cases = [
+        ("/".to_owned(), "POST", vec!["GET"]),
+        ("/status".into(), "DELETE", vec!["GET"]),
+        ("/resources".into(), "PUT", vec!["GET", "POST"]),
+        (format!("/resources/{}", story.resource), "PATCH", vec!["GET", "DELETE"]),
+        (story.subscriptions(), "DELETE", vec!["GET", "POST"]),
+        (subscription.clone(), "PUT", vec!["GET", "PATCH", "DELETE"]),
+        (format!("{subscription}/pause"), "GET", vec!["POST"]),
+        (format!("{subscription}/replay"), "GET", vec!["POST"]),
+        (format!("{subscription}/dead-letters"), "POST", vec!["GET", "DELETE"]),
+        ("/documents".into(), "GET", vec!["POST"]),
+        (document, "PATCH", vec!["GET", "PUT", "DELETE"]),
+    ];
+    for (path, method, allowed) in cases {
+        let answer = story.api().send(method, &path, &[], "{}").await.refused(405, &[method]);
+        for method in allowed {
+            assert!(answer.header("allow").contains(method), "{path}: {}", answer.header("allow"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_refused() {
+    let setup = Setup::default().with("FLARE_HTTP_SERVER_BODY_LIMIT", "2KB");
+    let story = Story::with(setup, Receiver::start().await).await;
+    let path = format!("/documents/{}", document_url(1));
+    let body = |length: usize| {
+        let frame = json!({"rev": 1, "x": ""}).to_string().len();
+        json!({"rev": 1, "x": "x".repeat(length - frame)}).to_string()
+    };
+    story.api().send("PUT", &path, &[], body(2000)).await.expect(202);
+    story.api().send("PUT", &path, &[], body(2001)).await.refused(413, &["2000"]);
+    for path in ["/resources", &story.subscriptions()] {
+        story.api().send("POST", path, &[], "x".repeat(3000)).await.refused(413, &["2000"]);
+    }
+}
+
+#[tokio::test]
+async fn a_terabyte_that_is_only_announced_is_refused_at_once() {
+    let story = Story::begin().await;
+    for path in [format!("PUT /documents/{}", document_url(1)), "POST /resources".into()] {
+        let began = Instant::now();
+        let request = format!("{path} HTTP/1.1\r\nhost: x\r\ncontent-length: 1099511627776\r\n\r\n{{");
+        let mut stream = TcpStream::connect(story.flare.addr()).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        let _ =
+            tokio::time::timeout(PATIENCE, stream.read_to_string(&mut answer)).await.expect("it is closed");
+        assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+        assert!(began.elapsed() < Duration::from_secs(5));
+    }
+}
+
+#[tokio::test]
+async fn a_chunked_body_over_the_limit_is_refused() {
+    let setup = Setup::default().with("FLARE_HTTP_SERVER_BODY_LIMIT", "10KB");
+    let story = Story::with(setup, Receiver::start().await).await;
+    let mut stream = TcpStream::connect(story.flare.addr()).await.unwrap();
+    let head = format!(
+        "PUT /documents/{} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n",
+        document_url(1)
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let chunk = format!("1000\r\n{}\r\n", "x".repeat(0x1000));
+    let (mut reader, mut writer) = stream.split();
+    // It never ends: the answer has to come before.
+    let writing = async {
+        while writer.write_all(chunk.as_bytes()).await.is_ok() {}
+        std::future::pending::<()>().await;
+    };
+    let mut answer = [0; 12];
+    let reading = async { reader.read_exact(&mut answer).await };
+    tokio::select! {
+        () = writing => {}
+        read = tokio::time::timeout(PATIENCE, reading) => { read.expect("an answer").unwrap(); }
+    }
+    assert_eq!(&answer, b"HTTP/1.1 413");
+}
+
+#[tokio::test]
+async fn slow_request_headers_are_cut() {
+    let flare = Setup::default().with("FLARE_HTTP_SERVER_HEADER_TIMEOUT", "200ms").start().await;
+    let mut stream = TcpStream::connect(flare.addr()).await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n").await.unwrap();
+    let trickle = async {
+        loop {
+            if stream.write_all(b"x-a: b\r\n").await.is_err() {
+                break;
+            }
+            let mut byte = [0; 1];
+            let read = tokio::time::timeout(Duration::from_millis(20), stream.read(&mut byte)).await;
+            if matches!(read, Ok(Ok(0) | Err(_))) {
+                break;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, trickle).await.expect("the connection is closed");
+    flare.api().get("/").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_body_that_trickles_is_cut() {
+    let setup = Setup::default()
+        .with("FLARE_HTTP_SERVER_TIMEOUT", "200ms")
+        .with("FLARE_HTTP_SERVER_HEADER_TIMEOUT", "200ms");
+    let story = Story::with(setup, Receiver::start().await).await;
+    let head =
+        format!("PUT /documents/{} HTTP/1.1\r\nhost: x\r\ncontent-length: 10000\r\n\r\n", document_url(1));
+    let stream = TcpStream::connect(story.flare.addr()).await.unwrap();
+    let (mut reader, mut writer) = stream.into_split();
+    writer.write_all(head.as_bytes()).await.unwrap();
+    let trickle = tokio::spawn(async move {
+        while writer.write_all(b" ").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    let mut answer = String::new();
+    let _ = tokio::time::timeout(PATIENCE, reader.read_to_string(&mut answer)).await.expect("it is closed");
+    assert!(answer.starts_with("HTTP/1.1 408 ") && answer.contains("200ms"), "{answer}");
+    trickle.abort();
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_long_is_refused() {
+    let flare = Flare::start().await;
+    let request = format!("GET / HTTP/1.1\r\nhost: x\r\nx-long: {}\r\n\r\n", "x".repeat(100_000));
+    let mut stream = TcpStream::connect(flare.addr()).await.unwrap();
+    let _ = stream.write_all(request.as_bytes()).await;
+    let mut answer = [0; 12];
+    let read = tokio::time::timeout(PATIENCE, stream.read_exact(&mut answer)).await.expect("an end");
+    assert!(read.is_err() || &answer == b"HTTP/1.1 431", "{}", String::from_utf8_lossy(&answer));
+    flare.api().get("/").await.expect(200);
+}
+
+#[tokio::test]
+async fn nonsense_is_no_reason_to_stop() {
+    let flare = Flare::start().await;
+    for nonsense in [
+        &b"\x00\xff\xfe\r\n\r\n"[..],
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    ] {
+        let answer = tokio::time::timeout(PATIENCE, flare.api().raw(nonsense)).await.expect("it is closed");
+        assert!(
+            answer.is_empty() || answer.starts_with("HTTP/1.1 4") || answer.starts_with("HTTP/1.1 505"),
+            "{answer}"
+        );
+    }
+    flare.api().get("/").await.expect(200);
+}
+
+#[tokio::test]
+async fn lists_are_paged() {
+    let flare = Flare::start().await;
+    let api = flare.api();
+    for number in 0..35 {
+        let body = json!({"endpoint": format!("http://h/{number}/{{id}}"), "change": {"field": "rev"}});
+        api.post("/resources", &body).await.expect(201);
+    }
+    for (query, limit, offset, first, count) in [
+        ("", 30, 0, 0, 30),
+        ("?limit=10", 10, 0, 0, 10),
+        ("?limit=10&offset=30", 10, 30, 30, 5),
+        ("?offset=34", 30, 34, 34, 1),
+        ("?offset=35", 30, 35, 0, 0),
+        ("?offset=1000000", 30, 1_000_000, 0, 0),
+        ("?limit=0", 0, 0, 0, 0),
+        ("?limit=100", 100, 0, 0, 35),
+        ("?limit=101", 100, 0, 0, 35),
+        ("?limit=99999999", 100, 0, 0, 35),
+    ] {
+        let page = api.get(&format!("/resources{query}")).await.expect(200).json();
+        assert_eq!(page["pagination"], json!({"limit": limit, "offset": offset, "total": 35}), "{query}");
+        let resources = page["resources"].as_array().unwrap();
+        assert_eq!(resources.len(), count, "{query}");
+        if count > 0 {
+            assert_eq!(resources[0]["endpoint"], format!("http://h/{first}/{{id}}"), "in order of creation");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_is_no_number_is_refused() {
+    let story = Story::begin().await;
+    let subscription = story.subscribe_simply(json!({})).await;
+    for path in ["/resources".to_owned(), story.subscriptions(), format!("{subscription}/dead-letters")] {
+        for (query, word) in [
+            ("limit=-1", "limit"),
+            ("limit=abc", "limit"),
+            ("limit=", "limit"),
+            ("limit=1.5", "limit"),
+            ("offset=-1", "offset"),
+            ("offset=x", "offset"),
+            ("page=2", "page"),
+        ] {
+            story.api().get(&format!("{path}?{query}")).await.refused(400, &[word]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_limit_beyond_all_numbers_is_lowered_too() {
+    let flare = Flare::start().await;
+    let page = flare.api().get("/resources?limit=99999999999999999999999").await.expect(200).json();
+    assert_eq!(page["pagination"]["limit"], 100);
+    let page = flare.api().get("/resources?offset=99999999999999999999999").await.expect(200).json();
+    assert_eq!(page["resources"], json!([]));
+}
+
+#[tokio::test]
+async fn pages_follow_the_configuration() {
+    let setup = Setup::default()
+        .with("FLARE_DOMAIN_PAGINATION_DEFAULT_LIMIT", "2")
+        .with("FLARE_DOMAIN_PAGINATION_MAXIMUM_LIMIT", "3");
+    let flare = setup.start().await;
+    for (query, limit) in [("", 2), ("?limit=10", 3)] {
+        let page = flare.api().get(&format!("/resources{query}")).await.expect(200).json();
+        assert_eq!(page["pagination"]["limit"], limit);
+    }
+}
+
+#[tokio::test]
+async fn flare_says_who_and_how_it_is() {
+    let story = Story::begin().await;
+    story.subscribe_simply(json!({})).await;
+    story.put(1, 1).await;
+    let hello = story.api().get("/").await.expect(200).json();
+    assert!(hello["version"].as_str().unwrap().split('.').count() == 3, "{hello}");
+    assert!(hello["sha"].is_string());
+    let status = story.api().get("/status").await.expect(200).json();
+    for name in ["startTimeEpochSecs", "currentTimeEpochSecs"] {
+        assert!(status[name].as_i64().unwrap() > 1_700_000_000, "{name}: {status}");
+    }
+    assert!(status["uptime"].is_string() && status["version"] == hello["version"]);
+    assert_eq!(
+        (&status["resources"], &status["subscriptions"], &status["documents"]),
+        (&1.into(), &1.into(), &1.into())
+    );
+    story.api().get("/healthz").await.expect(200);
+    story.api().get("/readyz").await.expect(200);
+}

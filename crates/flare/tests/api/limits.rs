@@ -1,0 +1,82 @@
+//! Concurrency and rate: what a subscription asks for is kept.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::support::{Receiver, Reply, Story};
+
+fn slow(millis: u64) -> Reply {
+    Reply::After(Duration::from_millis(millis), Box::new(Reply::Status(200)))
+}
+
+#[tokio::test]
+async fn no_more_requests_are_open_than_the_concurrency_allows() {
+    let story = Story::told(Receiver::answering(|_| slow(20)).await).await;
+    let subscription = story.subscribe_simply(json!({"concurrency": 3})).await;
+    for document in 0..30 {
+        story.put(document, 1).await;
+    }
+    story.settled(&subscription).await;
+    assert_eq!(story.receiver.most_in_flight(), 3);
+    assert_eq!(story.receiver.count(), 30);
+}
+
+#[tokio::test]
+async fn a_changed_concurrency_counts_from_then_on() {
+    let story = Story::told(Receiver::answering(|_| slow(20)).await).await;
+    let subscription = story.subscribe_simply(json!({"concurrency": 1})).await;
+    for document in 0..5 {
+        story.put(document, 1).await;
+    }
+    story.settled(&subscription).await;
+    assert_eq!(story.receiver.most_in_flight(), 1);
+    story.api().patch(&subscription, &json!({"delivery": {"concurrency": 4}})).await.expect(200);
+    for document in 0..40 {
+        story.put(document, 2).await;
+    }
+    story.settled(&subscription).await;
+    assert_eq!(story.receiver.most_in_flight(), 4);
+}
+
+#[tokio::test]
+async fn no_more_requests_begin_than_the_rate_allows() {
+    let story = Story::begin().await;
+    let rate = json!({"quantity": 10, "interval": "100ms"});
+    let subscription = story.subscribe_simply(json!({"rateLimit": rate})).await;
+    for document in 0..60 {
+        story.put(document, 1).await;
+    }
+    story.settled(&subscription).await;
+    let requests = story.receiver.requests();
+    assert_eq!(requests.len(), 60);
+    // A bucket of ten, filled with a hundred a second: in any stretch of time, what it holds and what it earns.
+    for (first, start) in requests.iter().enumerate() {
+        for (count, end) in requests[first..].iter().enumerate() {
+            let earned = (end.at - start.at).as_secs_f64() * 100.0;
+            // Twenty milliseconds of slack: arrival is seen later than the beginning.
+            assert!(count as f64 <= 10.0 + earned + 2.0, "{count} in {:?}", end.at - start.at);
+        }
+    }
+}
+
+#[tokio::test]
+async fn connections_to_one_host_are_capped_over_all_its_subscriptions() {
+    let setup = crate::support::Setup::default()
+        .with("FLARE_HTTP_CLIENT_CONNECTIONS_PER_HOST", "4")
+        .with("FLARE_DELIVERY_THREADS", "2");
+    let story = Story::with(setup, Receiver::answering(|_| slow(10)).await).await;
+    let mut subscriptions = Vec::new();
+    for number in 0..4 {
+        let url = story.receiver.url(&format!("/{number}"));
+        subscriptions.push(story.subscribe(json!({"endpoint": {"url": url}})).await);
+    }
+    for document in 0..20 {
+        story.put(document, 1).await;
+    }
+    for subscription in &subscriptions {
+        story.settled(subscription).await;
+    }
+    assert_eq!(story.receiver.count(), 80);
+    assert!(story.receiver.most_in_flight() <= 4, "{}", story.receiver.most_in_flight());
+}

@@ -1,0 +1,190 @@
+//! The binary: started with a directory of its own on a free port, stopped, killed, started again.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::{Api, until};
+
+/// How a process is to be started.
+#[derive(Clone, Default)]
+pub struct Setup {
+    variables: Vec<(String, String)>,
+    data: Option<PathBuf>,
+}
+
+impl Setup {
+    /// With a key of the configuration, as its environment variable.
+    pub fn with(mut self, variable: &str, value: &str) -> Setup {
+        self.variables.push((variable.into(), value.into()));
+        self
+    }
+
+    /// With data in this directory, which the caller keeps.
+    pub fn data(mut self, path: &Path) -> Setup {
+        self.data = Some(path.to_owned());
+        self
+    }
+
+    /// Starts it.
+    pub async fn start(self) -> Flare {
+        Flare::begin(self).await
+    }
+}
+
+/// A running process. Dropping it kills it.
+pub struct Flare {
+    setup: Setup,
+    directory: TempDir,
+    child: Child,
+    log: Arc<Mutex<Vec<String>>>,
+    addr: SocketAddr,
+}
+
+/// Whether what is stored outlives the process, as the tests are run.
+pub fn store_is_durable() -> bool {
+    store() == "embedded"
+}
+
+fn store() -> String {
+    std::env::var("FLARE_TEST_STORE").unwrap_or_else(|_| "embedded".into())
+}
+
+impl Flare {
+    /// A process with the default configuration.
+    pub async fn start() -> Flare {
+        Setup::default().start().await
+    }
+
+    async fn begin(setup: Setup) -> Flare {
+        let directory = tempfile::tempdir().expect("a directory for the test");
+        let (child, log) = spawn(&setup, directory.path());
+        let mut flare = Flare { setup, directory, child, log, addr: ([127, 0, 0, 1], 0).into() };
+        flare.ready().await;
+        flare
+    }
+
+    /// Starts it again, on the same data.
+    pub async fn restart(&mut self) {
+        assert!(store_is_durable(), "this needs a store on disk");
+        self.kill();
+        (self.child, self.log) = spawn(&self.setup, self.directory.path());
+        self.ready().await;
+    }
+
+    async fn ready(&mut self) {
+        let found = until("Flare is ready", || {
+            let found = match self.child.try_wait().expect("a child can be asked") {
+                Some(status) => Some(Err(status)),
+                None => self.logged("Flare is ready").map(Ok),
+            };
+            std::future::ready(found)
+        });
+        match found.await {
+            Ok(line) => {
+                let line: serde_json::Value = serde_json::from_str(&line).expect("a log line is JSON");
+                let address = find(&line, "address").expect("the log names the address");
+                self.addr = address.parse().expect("an address");
+            }
+            Err(status) => panic!("Flare ended with {status}:\n{}", self.tail()),
+        }
+    }
+
+    /// Its API.
+    pub fn api(&self) -> Api {
+        Api::new(self.addr)
+    }
+
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// The first line of the log that contains `words`.
+    pub fn logged(&self, words: &str) -> Option<String> {
+        self.log.lock().expect("no reader panics").iter().find(|line| line.contains(words)).cloned()
+    }
+
+    fn tail(&self) -> String {
+        let log = self.log.lock().expect("no reader panics");
+        log[log.len().saturating_sub(40)..].join("\n")
+    }
+
+    /// kill -9.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Sends a signal by name.
+    pub fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &pid]).status().expect("there is a kill");
+        assert!(sent.success());
+    }
+
+    /// Waits until the process has ended by itself.
+    pub async fn ended(&mut self) -> ExitStatus {
+        let ended = until("the process ended", || {
+            std::future::ready(self.child.try_wait().expect("a child can be asked"))
+        });
+        ended.await
+    }
+
+    /// SIGTERM, and waits for the end.
+    pub async fn stop(&mut self) -> ExitStatus {
+        self.signal("TERM");
+        self.ended().await
+    }
+}
+
+impl Drop for Flare {
+    fn drop(&mut self) {
+        self.kill();
+        if std::thread::panicking() {
+            // The last lines may still be on their way from the pipe.
+            std::thread::sleep(Duration::from_millis(20));
+            eprintln!("the end of Flare's log:\n{}", self.tail());
+        }
+    }
+}
+
+fn spawn(setup: &Setup, directory: &Path) -> (Child, Arc<Mutex<Vec<String>>>) {
+    let data = setup.data.clone().unwrap_or_else(|| directory.join("data"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flare"));
+    command
+        .args(["start", "--addr", "127.0.0.1:0", "--data"])
+        .arg(data)
+        .current_dir(directory)
+        .env_clear()
+        .env("FLARE_LOG_FORMAT", "json")
+        .env("FLARE_PROVIDER_STORE", store())
+        .envs(setup.variables.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary starts");
+    let stderr = child.stderr.take().expect("it was piped");
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let lines = log.clone();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            lines.lock().expect("no reader panics").push(line);
+        }
+    });
+    (child, log)
+}
+
+/// A field of a log line, wherever the format puts it.
+fn find(value: &serde_json::Value, name: &str) -> Option<String> {
+    let object = value.as_object()?;
+    if let Some(found) = object.get(name) {
+        return found.as_str().map(ToOwned::to_owned);
+    }
+    object.values().find_map(|inner| find(inner, name))
+}
