@@ -1,0 +1,125 @@
+//! `cargo xtask bench`: the release binary under the project's workloads, beside a plain client that sends the
+//! same requests straight to the sink (`raw`): machines differ and are noisy, the ratio within a run says more.
+
+mod drive;
+mod http;
+mod process;
+mod scenarios;
+mod sink;
+
+use std::time::Duration;
+
+use anyhow::Context;
+
+use drive::{Measured, Workload};
+use process::Flare;
+use sink::Sink;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only these workloads, by letter.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// How many rounds; the median is shown.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// A tenth of the work, one round.
+    #[arg(long)]
+    quick: bool,
+    /// Then the scenarios: ten thousand subscriptions, a million documents, hanging clients.
+    #[arg(long)]
+    scenarios: bool,
+}
+
+const WORKLOADS: [Workload; 6] = [
+    Workload {
+        name: "a",
+        about: "1 client, new documents",
+        subscriptions: 1,
+        changes: 20_000,
+        distinct: 0,
+        rate: 0,
+    },
+    Workload { name: "b", about: "10 clients", subscriptions: 10, changes: 5_000, distinct: 0, rate: 0 },
+    Workload { name: "c", about: "100 clients", subscriptions: 100, changes: 1_000, distinct: 0, rate: 0 },
+    Workload { name: "d", about: "1000 clients", subscriptions: 1_000, changes: 100, distinct: 0, rate: 0 },
+    Workload {
+        name: "e",
+        about: "10 clients, 200 changes/s",
+        subscriptions: 10,
+        changes: 2_000,
+        distinct: 0,
+        rate: 200,
+    },
+    Workload {
+        name: "f",
+        about: "10 clients, 15 revisions each",
+        subscriptions: 10,
+        changes: 1_500,
+        distinct: 100,
+        rate: 0,
+    },
+];
+
+/// Runs the workloads and prints the table.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let binary = process::build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let rounds = if args.quick { 1 } else { args.rounds.max(1) };
+    println!(
+        "{:<3} {:<30} {:>9} {:>11} {:>7} {:>9} {:>8} {:>8} {:>6} {:>5} {:>6} {:>7}",
+        "",
+        "workload",
+        "puts/s",
+        "deliver/s",
+        "of raw",
+        "cpu µs",
+        "p50 ms",
+        "p99 ms",
+        "lost",
+        "dup",
+        "order",
+        "peak MB"
+    );
+    for workload in &WORKLOADS {
+        if !args.only.is_empty() && !args.only.iter().any(|name| name == workload.name) {
+            continue;
+        }
+        let workload = if args.quick { workload.tenth() } else { workload.clone() };
+        let mut seen = Vec::new();
+        for _ in 0..rounds {
+            seen.push(runtime.block_on(round(&binary, &workload))?);
+        }
+        seen.sort_by(|(a, raw_a), (b, raw_b)| (a.deliveries / raw_a).total_cmp(&(b.deliveries / raw_b)));
+        let (measured, raw) = &seen[seen.len() / 2];
+        println!(
+            "{:<3} {:<30} {:>9.0} {:>11.0} {:>7.2} {:>9.1} {:>8.2} {:>8.2} {:>6} {:>5} {:>6} {:>7.0}",
+            workload.name,
+            workload.about,
+            measured.puts,
+            measured.deliveries,
+            measured.deliveries / raw,
+            measured.cpu_micros,
+            measured.p50.as_secs_f64() * 1e3,
+            measured.p99.as_secs_f64() * 1e3,
+            measured.lost,
+            measured.duplicates,
+            measured.out_of_order,
+            measured.peak_megabytes,
+        );
+    }
+    if args.scenarios {
+        runtime.block_on(scenarios::run(&binary, args.quick))?;
+    }
+    Ok(())
+}
+
+async fn round(binary: &std::path::Path, workload: &Workload) -> anyhow::Result<(Measured, f64)> {
+    let sink = Sink::start().await.context("starting the sink")?;
+    let raw = drive::raw(&sink, 64, 50_000).await?;
+    sink.reset();
+    let flare = Flare::start(binary).await?;
+    let measured = drive::run(&flare, &sink, workload, Duration::from_secs(120)).await?;
+    flare.stop().await?;
+    Ok((measured, raw))
+}

@@ -1,0 +1,112 @@
+//! The binary under test: built, started on a fresh directory, measured, stopped.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use tokio::process::{Child, Command};
+
+use super::http::Connection;
+
+pub struct Flare {
+    child: Child,
+    pub address: String,
+    data: PathBuf,
+}
+
+/// Builds the release binary and says where it is.
+pub fn build() -> anyhow::Result<PathBuf> {
+    let status = std::process::Command::new(env!("CARGO"))
+        .args(["build", "--release", "--package", "flare"])
+        .status()
+        .context("building flare")?;
+    if !status.success() {
+        bail!("flare does not build");
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace")?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    Ok(target.join("release/flare"))
+}
+
+impl Flare {
+    pub async fn start(binary: &Path) -> anyhow::Result<Flare> {
+        // Beside the binary: a temporary directory may be in memory, where an fsync costs nothing.
+        let data = binary.with_file_name(format!("bench-data-{}", std::process::id()));
+        if data.exists() {
+            std::fs::remove_dir_all(&data)?;
+        }
+        Flare::start_on(binary, data).await
+    }
+
+    async fn start_on(binary: &Path, data: PathBuf) -> anyhow::Result<Flare> {
+        let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let address = format!("127.0.0.1:{port}");
+        let child = Command::new(binary)
+            .args(["start", "--addr", &address, "--data"])
+            .arg(&data)
+            .env("FLARE_LOG_LEVEL", "error")
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .context("starting flare")?;
+        let flare = Flare { child, address, data };
+        for _ in 0..500 {
+            if let Ok(mut connection) = Connection::open(&flare.address).await
+                && connection.send("GET", "/readyz", "").await.is_ok_and(|answer| answer.status == 200)
+            {
+                return Ok(flare);
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        bail!("flare did not become ready")
+    }
+
+    fn stat(&self, file: &str) -> anyhow::Result<String> {
+        let pid = self.child.id().context("flare has ended")?;
+        Ok(std::fs::read_to_string(format!("/proc/{pid}/{file}"))?)
+    }
+
+    /// User and system time so far.
+    pub fn cpu(&self) -> anyhow::Result<Duration> {
+        let stat = self.stat("stat")?;
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let ticks: u64 =
+            fields.get(11..13).context("times")?.iter().filter_map(|t| t.parse::<u64>().ok()).sum();
+        Ok(Duration::from_millis(ticks * 10))
+    }
+
+    /// The most memory it has had.
+    pub fn peak_megabytes(&self) -> anyhow::Result<f64> {
+        let status = self.stat("status")?;
+        let line = status.lines().find(|line| line.starts_with("VmHWM")).context("VmHWM")?;
+        let kilobytes: f64 = line.split_whitespace().nth(1).context("a number")?.parse()?;
+        Ok(kilobytes / 1024.0)
+    }
+
+    /// Memory now.
+    pub fn megabytes(&self) -> anyhow::Result<f64> {
+        let status = self.stat("status")?;
+        let line = status.lines().find(|line| line.starts_with("VmRSS")).context("VmRSS")?;
+        let kilobytes: f64 = line.split_whitespace().nth(1).context("a number")?.parse()?;
+        Ok(kilobytes / 1024.0)
+    }
+
+    /// Kills it and starts it again on the same data; answers how long it took to be ready.
+    pub async fn kill_and_restart(mut self, binary: &Path) -> anyhow::Result<(Flare, Duration)> {
+        self.child.kill().await?;
+        let began = std::time::Instant::now();
+        let flare = Flare::start_on(binary, self.data).await?;
+        Ok((flare, began.elapsed()))
+    }
+
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        let pid = self.child.id().context("flare has ended")?;
+        let told = std::process::Command::new("kill").args(["-TERM", &pid.to_string()]).status()?;
+        if !told.success() || !self.child.wait().await?.success() {
+            bail!("flare did not stop cleanly");
+        }
+        std::fs::remove_dir_all(&self.data)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,114 @@
+//! The client of every subscription: takes notifications, counts them, and times them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::http::{find, length};
+
+pub struct Sink {
+    pub address: String,
+    seen: Arc<Mutex<Seen>>,
+}
+
+#[derive(Default)]
+pub struct Seen {
+    newest: HashMap<(String, u64), u64>,
+    pub unique: u64,
+    pub duplicates: u64,
+    pub out_of_order: u64,
+    pub last: Duration,
+    latencies: Vec<Duration>,
+}
+
+impl Seen {
+    fn take(&mut self, path: &str, body: &[u8]) {
+        let now = now();
+        let number = |name: &[u8]| -> u64 {
+            let Some(at) = find(body, name) else { return 0 };
+            let digits = body[at + name.len()..].iter().take_while(|byte| byte.is_ascii_digit());
+            digits.fold(0, |value, digit| value * 10 + u64::from(digit - b'0'))
+        };
+        let (document, revision, sent) =
+            (number(b"\"docId\":"), number(b"\"rev\":"), number(b"\"sentAtNs\":"));
+        let newest = self.newest.entry((path.to_owned(), document)).or_default();
+        match revision.cmp(newest) {
+            std::cmp::Ordering::Greater => {
+                *newest = revision;
+                self.unique += 1;
+            }
+            std::cmp::Ordering::Equal => self.duplicates += 1,
+            std::cmp::Ordering::Less => self.out_of_order += 1,
+        }
+        self.last = now;
+        self.latencies.push(now.saturating_sub(Duration::from_nanos(sent)));
+    }
+
+    /// How many documents of how many clients are at least at a revision.
+    pub fn at_least(&self, revision: u64) -> u64 {
+        self.newest.values().filter(|newest| **newest >= revision).count() as u64
+    }
+
+    pub fn percentile(&mut self, share: f64) -> Duration {
+        self.latencies.sort();
+        let at = ((self.latencies.len() as f64 * share).ceil() as usize).saturating_sub(1);
+        self.latencies.get(at).copied().unwrap_or_default()
+    }
+}
+
+/// Since the epoch, as documents carry it.
+pub fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+impl Sink {
+    pub async fn start() -> anyhow::Result<Sink> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?.to_string();
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let counting = seen.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, counting.clone()));
+            }
+        });
+        Ok(Sink { address, seen })
+    }
+
+    pub fn seen<T>(&self, look: impl FnOnce(&mut Seen) -> T) -> T {
+        look(&mut self.seen.lock().expect("the sink does not panic"))
+    }
+
+    pub fn reset(&self) {
+        self.seen(|seen| *seen = Seen::default());
+    }
+}
+
+async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Seen>>) {
+    let _ = stream.set_nodelay(true);
+    let mut buffer = Vec::with_capacity(8192);
+    loop {
+        while let Some(head) = find(&buffer, b"\r\n\r\n") {
+            let Ok(text) = std::str::from_utf8(&buffer[..head]) else { return };
+            let end = head + 4 + length(text).unwrap_or(0);
+            if buffer.len() < end {
+                break;
+            }
+            let path =
+                text.split(' ').nth(1).unwrap_or("/").rsplit_once('/').map_or("", |(client, _)| client);
+            seen.lock().expect("the sink does not panic").take(path, &buffer[head + 4..end]);
+            buffer.drain(..end);
+            if stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.is_err() {
+                return;
+            }
+        }
+        match stream.read_buf(&mut buffer).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! What contributors run: `cargo xtask test` and `cargo xtask bench`.
+
+#![allow(clippy::disallowed_methods, reason = "this measures and waits; nothing of it is in the product")]
+
+mod bench;
+mod test;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "What contributors run")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Install what the tests need (as root in CI; elsewhere say what is missing) and run every test.
+    Test(test::Args),
+    /// Run the project's own workloads against the real binary and print a table.
+    Bench(bench::Args),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Cli::parse().command {
+        Command::Test(args) => test::run(&args),
+        Command::Bench(args) => bench::run(&args),
+    }
+}
