@@ -17,8 +17,8 @@ use rusqlite::Connection;
 use crate::connect::{self, PAGE_BYTES};
 use crate::error::{self, Failure, Moment};
 
-/// How large the log grows before it is copied. Measured: twice as much makes random updates of a million documents a
-/// tenth faster and the slowest commits half as long again; new documents do not mind.
+/// How large the log grows before it is copied. Measured: with twice as much, random updates of a million documents are
+/// up to a tenth faster and the slowest commits up to half as long again; new documents do not mind.
 const SOFT_BYTES: usize = 4 << 20;
 
 /// How often the thread copies what was added while it copied, before it leaves the rest to the writer.
