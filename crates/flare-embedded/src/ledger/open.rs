@@ -112,11 +112,11 @@ fn tally(row: &Row) -> rusqlite::Result<Tally> {
     let number = |index| row.get::<_, i64>(index).map(|number| number as u64);
     let failed_at: Option<i64> = row.get(8)?;
     let last_failure = match failed_at {
-        Some(at) => Some(Failure {
+        Some(at) => Some(Box::new(Failure {
             at: Timestamp::from_millis(at),
             status: row.get(9)?,
             error: row.get::<_, Option<String>>(10)?.unwrap_or_default(),
-        }),
+        })),
         None => None,
     };
     Ok(Tally {

@@ -15,6 +15,7 @@
 mod decide;
 mod meet;
 mod open;
+mod pending;
 mod record;
 mod rule;
 mod settle;
@@ -40,6 +41,9 @@ pub use sweep::Filled;
 use crate::ids::{Ordinal, Seq};
 use crate::time::Timestamp;
 use open::Judge;
+#[cfg(test)]
+use pending::Delta;
+use pending::Pending;
 use rule::{Rule, Rules};
 
 /// The state of one feed in memory. It is ahead of what is durable; a crash goes back to the last record.
@@ -70,13 +74,13 @@ pub struct Feed {
     /// Documents handed over by a sweep or revived, whose standing is not durable yet: not to be sent before.
     unrecorded: BTreeSet<Ordinal>,
     /// After a crash: how to tell what is in doubt, until all that may have been open then is settled.
-    judge: Option<Judge>,
+    judge: Option<Box<Judge>>,
     /// Standings found waiting when the feed was opened: an attempt for them may have been under way.
     unjudged: RoaringTreemap,
     sweep: Option<Sweep>,
     tally: Tally,
     /// What changed since the last record.
-    delta: Delta,
+    delta: Pending,
     rules: Rules,
 }
 
@@ -88,21 +92,6 @@ struct Open {
     replay: u64,
     /// A newer change of the document that the reader met meanwhile.
     newer: Option<Seq>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Delta {
-    dirty: bool,
-    held: BTreeMap<Ordinal, bool>,
-    standings: BTreeSet<Ordinal>,
-    /// Dead letters are not kept in memory: this is the way of one to the ledger.
-    dead: BTreeMap<Ordinal, Standing>,
-    doubtful: BTreeMap<Ordinal, Seq>,
-    /// A higher mark is asked for.
-    issue: Seq,
-    /// What the record under way will have made durable.
-    issuing: Seq,
-    recording: BTreeSet<Ordinal>,
 }
 
 /// One request to send. The feed takes the document as in flight until it is settled.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use roaring::RoaringTreemap;
 
 use super::rule::{Rule, Rules};
-use super::{Ahead, Delta, Feed, Saved, State};
+use super::{Ahead, Feed, Pending, Saved, State};
 use crate::document::Row;
 use crate::ids::{Ordinal, Seq};
 
@@ -82,10 +82,10 @@ impl Feed {
             again: Default::default(),
             unrecorded: Default::default(),
             unjudged,
-            judge: needed.then_some(judge),
+            judge: needed.then(|| Box::new(judge)),
             sweep: saved.sweep,
             tally: saved.tally,
-            delta: Delta::default(),
+            delta: Pending::default(),
             rules,
         }
     }
@@ -125,8 +125,8 @@ impl Feed {
         *self = Feed::start_over(self.rules, saved, head);
         // What was not recorded yet may be otherwise in the ledger: it goes there too.
         if self.rules.keeps(Rule::ForgetUnrecorded) {
-            self.delta.held.extend(pending.held.into_keys().map(|ordinal| (ordinal, false)));
-            self.delta.standings.extend(pending.standings);
+            self.delta.held.extend(pending.held.keys().map(|ordinal| (*ordinal, false)));
+            self.delta.standings.extend(&pending.standings);
         }
     }
 
@@ -221,7 +221,7 @@ impl Feed {
             let settled = judge.until.is_some_and(|until| cursor >= until);
             judge.ahead.horizon <= self.read && (settled || !self.rules.keeps(Rule::JudgeToTheTail))
         };
-        if self.judge.as_ref().is_some_and(through) {
+        if self.judge.as_deref().is_some_and(through) {
             self.judge = None;
         }
     }

@@ -70,7 +70,7 @@ pub struct Tally {
     /// When the last success was recorded.
     pub last_success_at: Option<Timestamp>,
     /// The last failure.
-    pub last_failure: Option<Failure>,
+    pub last_failure: Option<Box<Failure>>,
 }
 
 /// One failed attempt, as the status shows it.
@@ -187,6 +187,7 @@ impl Feed {
         for ordinal in std::mem::take(&mut self.delta.recording) {
             self.unrecorded.remove(&ordinal);
         }
+        self.delta.settle();
     }
 
     /// An attempt that was pushed out of the window is still open, and what stands for it may stand for a newer

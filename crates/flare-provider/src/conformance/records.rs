@@ -43,11 +43,11 @@ fn everything() -> Record {
             discarded: 2,
             failed: 3,
             last_success_at: Some(NOW),
-            last_failure: Some(Failure {
+            last_failure: Some(Box::new(Failure {
                 at: Timestamp::from_millis(-1),
                 status: Some(503),
                 error: "connection \"reset\" by peer\n\u{0} ß \u{1F525}".to_owned(),
-            }),
+            })),
         },
     }
 }

@@ -42,7 +42,7 @@ impl Shard {
                 let error = trouble.error.clone();
                 let error = error.unwrap_or_else(|| format!("answered {}", trouble.status.unwrap_or(0)));
                 let timed_out = matches!(ending, Ending::Failed { timed_out: true, .. });
-                tally.last_failure = Some(Failure { at: times.ended, status: trouble.status, error });
+                tally.last_failure = Some(Box::new(Failure { at: times.ended, status: trouble.status, error }));
                 subscriber.fortune.failed(times.ended, monotonic, timed_out);
                 retry = matches!(judgement.verdict, Verdict::Retry { .. });
                 tracing::debug!(

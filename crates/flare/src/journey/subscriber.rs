@@ -1,6 +1,6 @@
 //! A subscription on its delivery thread: its feeds, what is ready to be taken, and how it has fared.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ pub struct FeedLane {
     /// A page or document is being read.
     pub loading: bool,
     /// Documents read for a retry. Bound: those in `due`.
-    pub fetched: HashMap<Ordinal, (Arc<Change>, flare_model::ids::Seq)>,
+    pub fetched: BTreeMap<Ordinal, (Arc<Change>, flare_model::ids::Seq)>,
     /// In the recorder's list.
     pub dirty: bool,
     /// Waits for a record (a higher mark) before it can go on.

@@ -308,7 +308,7 @@ impl App {
             discarded: tally.discarded,
             failed: tally.failed,
             last_success_at: tally.last_success_at,
-            last_failure: tally.last_failure.map(FailureView::from),
+            last_failure: tally.last_failure.map(|failure| FailureView::from(*failure)),
             node: "local",
         })
     }

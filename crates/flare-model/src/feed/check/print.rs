@@ -196,7 +196,7 @@ impl Print {
         });
         self.places(again);
         self.ordinals(unrecorded);
-        self.list(judge, Print::judge);
+        self.list(judge.as_deref(), Print::judge);
         self.bitmap(unjudged);
         self.list(sweep, Print::sweep);
         self.delta(delta, *issued, recording);

@@ -197,7 +197,7 @@ fn tally() -> impl Strategy<Value = Tally> {
             discarded: delivered / 2,
             failed,
             last_success_at: success.map(Timestamp::from_millis),
-            last_failure,
+            last_failure: last_failure.map(Box::new),
         },
     )
 }

@@ -1,0 +1,65 @@
+//! What changed in a feed since its last record. A feed at rest has nothing pending and keeps no room for it: most
+//! feeds are at rest, and there are many.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
+
+use super::Standing;
+use crate::ids::{Ordinal, Seq};
+
+/// What changed since the last record, and what the record under way will have made durable.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Delta {
+    pub dirty: bool,
+    pub held: BTreeMap<Ordinal, bool>,
+    pub standings: BTreeSet<Ordinal>,
+    /// Dead letters are not kept in memory: this is the way of one to the ledger.
+    pub dead: BTreeMap<Ordinal, Standing>,
+    pub doubtful: BTreeMap<Ordinal, Seq>,
+    /// A higher mark is asked for.
+    pub issue: Seq,
+    /// What the record under way will have made durable.
+    pub issuing: Seq,
+    pub recording: BTreeSet<Ordinal>,
+}
+
+static NOTHING: Delta = Delta {
+    dirty: false,
+    held: BTreeMap::new(),
+    standings: BTreeSet::new(),
+    dead: BTreeMap::new(),
+    doubtful: BTreeMap::new(),
+    issue: Seq(0),
+    issuing: Seq(0),
+    recording: BTreeSet::new(),
+};
+
+/// A [`Delta`] that takes room only while there is something in it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pending(Option<Box<Delta>>);
+
+impl Pending {
+    /// Everything that was pending is durable: the room goes, unless more has come meanwhile. A mark that was
+    /// asked for is raised by now.
+    pub fn settle(&mut self) {
+        let delta: &Delta = self;
+        let lists = delta.held.is_empty() && delta.standings.is_empty() && delta.recording.is_empty();
+        if !delta.dirty && lists && delta.dead.is_empty() && delta.doubtful.is_empty() {
+            self.0 = None;
+        }
+    }
+}
+
+impl Deref for Pending {
+    type Target = Delta;
+
+    fn deref(&self) -> &Delta {
+        self.0.as_deref().unwrap_or(&NOTHING)
+    }
+}
+
+impl DerefMut for Pending {
+    fn deref_mut(&mut self) -> &mut Delta {
+        self.0.get_or_insert_default()
+    }
+}
