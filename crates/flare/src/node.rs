@@ -15,9 +15,9 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{self, Config};
 use crate::door::{Clock, SystemClock};
 use crate::http;
-use crate::journey::{Dialler, Journey, Plan, ReadLimits, Report, ShardLimits};
+use crate::journey::{BreakerSettings, Dialler, Journey, Plan, ReadLimits, Report, ShardLimits};
 use crate::network::Destinations;
-use crate::operations::App;
+use crate::operations::{App, Notices};
 use crate::version;
 
 /// An opened engine.
@@ -97,7 +97,8 @@ async fn serve(config: Config, cores: usize) -> anyhow::Result<()> {
     let destinations = Destinations::new(&config.network, config.http.server.is_loopback());
     let plan = plan(&config, cores, engine.store(), clock.clone(), &destinations, report)?;
     let journey = Journey::start(plan).await.context("starting delivery")?;
-    let app = Arc::new(App::new(config, clock, engine.store(), journey, destinations));
+    let (notices, noticed) = Notices::new();
+    let app = Arc::new(App::new(config, clock, engine.store(), journey, destinations, notices));
     app.load().await.context("reading the catalog")?;
     let (resources, subscriptions) = app.registry.counts();
     tracing::info!(
@@ -114,6 +115,10 @@ async fn serve(config: Config, cores: usize) -> anyhow::Result<()> {
     chores.spawn({
         let app = app.clone();
         async move { app.follow_events(events).await }
+    });
+    chores.spawn({
+        let app = app.clone();
+        async move { app.post_notices(noticed).await }
     });
     chores.spawn({
         let app = app.clone();
@@ -198,6 +203,13 @@ fn plan(
             window: delivery.window as u64,
             waiting_limit: delivery.waiting_limit,
             issue_block: u64::from(delivery.issue_block),
+            breaker: BreakerSettings {
+                failures: delivery.breaker.failures,
+                pause: delivery.breaker.pause,
+                longest: delivery.breaker.longest_pause,
+            },
+            failing_after: delivery.failing_after,
+            disable_after: delivery.disable_after,
         },
         tail_bytes: delivery.tail_bytes.as_usize(),
         page_rows: delivery.page_rows,

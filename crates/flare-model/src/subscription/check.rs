@@ -246,6 +246,12 @@ fn check_rate(rate: Option<RateLimit>) -> Result<(), Invalid> {
         let problem = format!("must be between 1ms and 24h, got {}", rate.interval);
         return Err(Invalid::new("delivery.rateLimit.interval", problem));
     }
+    if let Some(burst) = rate.burst
+        && !(1..=rate.quantity).contains(&burst)
+    {
+        let problem = format!("must be from 1 to the quantity, {}, got {burst}", rate.quantity);
+        return Err(Invalid::new("delivery.rateLimit.burst", problem));
+    }
     Ok(())
 }
 

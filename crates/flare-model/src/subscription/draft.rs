@@ -130,6 +130,17 @@ pub struct RateLimit {
     pub quantity: u32,
     /// In this time.
     pub interval: HumanDuration,
+    /// How many may begin at once after a rest; see [`RateLimit::burst`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<u32>,
+}
+
+impl RateLimit {
+    /// How many may begin at once after a rest: as given, or a tenth of the quantity, so that even the second that
+    /// follows a rest stays near the rate.
+    pub fn burst(&self) -> u32 {
+        self.burst.unwrap_or(self.quantity / 10).max(1)
+    }
 }
 
 /// What notifications contain.

@@ -157,6 +157,39 @@ impl Setting for UserAgent {
     }
 }
 
+/// Where the operator is told: an http or https url, or nowhere.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WebhookUrl(String);
+
+impl WebhookUrl {
+    /// Nowhere.
+    pub fn none() -> Self {
+        Self("none".to_owned())
+    }
+
+    /// The url; `None` for nowhere.
+    pub fn get(&self) -> Option<http::Uri> {
+        let uri: http::Uri = self.0.parse().ok()?;
+        let scheme = matches!(uri.scheme_str(), Some("http" | "https"));
+        let authority = uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
+        (scheme && authority).then_some(uri)
+    }
+}
+
+impl Setting for WebhookUrl {
+    const FORM: &'static str = r#""none", or an http or https url without user info"#;
+    const EXAMPLE: Option<&'static str> = Some(r#""https://ops.example/flare""#);
+
+    fn from_text(text: &str) -> Result<Self, Unfit> {
+        let url = Self(text.trim().to_owned());
+        if url.0 == "none" || url.get().is_some() { Ok(url) } else { Err(Unfit::Form) }
+    }
+
+    fn to_toml(&self) -> toml::Value {
+        self.0.clone().into()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,6 +209,15 @@ mod tests {
         assert_eq!(UserAgent::flare().value(), format!("Flare/{}", crate::version::VERSION));
         for text in ["", "  ", "a\r\nb: c", "Flär"] {
             assert!(UserAgent::from_text(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_webhook_is_an_http_url_or_none() {
+        assert!(WebhookUrl::from_text("none").unwrap().get().is_none());
+        assert!(WebhookUrl::from_text("https://ops.example:8443/hooks?team=a").unwrap().get().is_some());
+        for text in ["", "ops.example", "ftp://ops.example/", "https://user:pw@ops.example/", "/path"] {
+            assert!(WebhookUrl::from_text(text).is_err(), "{text}");
         }
     }
 

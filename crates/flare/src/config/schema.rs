@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::choice::{LogFormat, LogLevel, LogOutput, Store, UserAgent};
+use super::choice::{LogFormat, LogLevel, LogOutput, Store, UserAgent, WebhookUrl};
 use super::cidr::Cidr;
 use super::section::section;
 use super::size::ByteSize;
@@ -37,6 +37,8 @@ section! {
         domain: DomainConfig;
         /// How clients are served.
         delivery: DeliveryConfig;
+        /// How the operator is told of subscriptions that fail, recover or are disabled.
+        notify: NotifyConfig;
         /// The engines below.
         provider: ProviderConfig;
     }
@@ -165,6 +167,8 @@ section! {
         maximum_concurrency: u32 = 1000, in 1..=100_000;
         /// How long nothing may have succeeded before a subscription is called failing.
         failing_after: Duration = secs(60), in ms(0)..=DECADE;
+        /// How long nothing may have succeeded before a subscription is disabled; 0: it never is.
+        disable_after: Duration = ms(0), in ms(0)..=DECADE;
         /// How many changes beyond its oldest open attempt a feed may run.
         window: usize = 4096, in 1..=1_048_576;
         /// Documents of one subscription that may wait for a retry.
@@ -177,6 +181,30 @@ section! {
         page_rows: usize = 256, in 1..=65_536;
         /// Memory for changes read from the store.
         page_bytes: ByteSize = ByteSize::mb(16), in ByteSize::kb(64)..=ByteSize::gb(1);
+        /// When a host that does not answer is left alone.
+        breaker: BreakerConfig;
+    }
+}
+
+section! {
+    /// When a host that does not answer is left alone.
+    BreakerConfig {
+        /// Attempts in a row without an answer after which it is; 0: never.
+        failures: u32 = 10, in 0..=1_000_000;
+        /// For how long at first.
+        pause: Duration = ms(500), in ms(1)..=hours(1);
+        /// For how long at most, between two probes.
+        longest_pause: Duration = secs(30), in ms(1)..=hours(24);
+    }
+}
+
+section! {
+    /// How the operator is told of subscriptions that fail, recover or are disabled.
+    NotifyConfig {
+        /// Where a POST goes to; `none`: nowhere, the log has it all the same.
+        url: WebhookUrl = WebhookUrl::none();
+        /// The time a POST may take.
+        timeout: Duration = secs(10), in ms(10)..=hours(1);
     }
 }
 

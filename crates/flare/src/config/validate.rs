@@ -36,6 +36,10 @@ pub fn check(config: &Config) -> Vec<Broken> {
     }
     broken.extend(
         [
+            at_most(
+                ("delivery.breaker.pause", &delivery.breaker.pause),
+                ("delivery.breaker.longest-pause", &delivery.breaker.longest_pause),
+            ),
             // A document larger than the queue could never be accepted, only told to come back later.
             at_most(
                 ("http.server.body-limit", &server.body_limit),

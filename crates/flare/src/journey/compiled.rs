@@ -20,6 +20,21 @@ pub struct HostKey {
     pub port: u16,
 }
 
+impl HostKey {
+    /// Where an http or https url goes.
+    pub fn of(uri: &http::Uri) -> HostKey {
+        let https = uri.scheme_str() == Some("https");
+        let port = uri.port_u16().unwrap_or(if https { 443 } else { 80 });
+        HostKey { https, host: uri.host().unwrap_or_default().into(), port }
+    }
+}
+
+impl std::fmt::Display for HostKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
 /// A subscription, ready to deliver.
 pub struct Compiled {
     /// As users know it.

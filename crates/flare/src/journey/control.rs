@@ -10,7 +10,8 @@ use flare_provider::{Opened, ProviderError};
 use roaring::RoaringTreemap;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::compiled::Compiled;
+use super::compiled::{Compiled, HostKey};
+use super::errand::Errand;
 use super::subscriber::Standstill;
 
 /// A request to a delivery thread. All of them are small and quick.
@@ -58,6 +59,8 @@ pub enum Command {
     Needs(SubscriptionNumber, u8, oneshot::Sender<Option<Needs>>),
     /// Which documents were given up, by lane.
     Dead(SubscriptionNumber, oneshot::Sender<Vec<(u8, Ordinal)>>),
+    /// Sends something that is no notification.
+    Errand(Box<Errand>),
     /// Finishes what is in flight, records, and ends.
     Stop(oneshot::Sender<()>),
 }
@@ -85,6 +88,8 @@ pub struct Inspection {
     pub failing_since: Option<Timestamp>,
     /// The beginning is not through yet.
     pub preparing: bool,
+    /// A host of its own that does not answer, and when it is tried again.
+    pub breaker: Option<(HostKey, Timestamp)>,
     /// By replay: how many of its documents still wait, and how much of the log it has still to go through.
     pub replays: Vec<(u64, u64)>,
 }
@@ -107,6 +112,22 @@ pub enum Event {
         /// Why.
         reason: String,
         /// Since when.
+        at: Timestamp,
+    },
+    /// Nothing has succeeded for a while.
+    Failing {
+        /// Which.
+        id: SubscriptionId,
+        /// When failures began.
+        since: Timestamp,
+        /// When this was seen.
+        at: Timestamp,
+    },
+    /// A failing one works again.
+    Recovered {
+        /// Which.
+        id: SubscriptionId,
+        /// When this was seen.
         at: Timestamp,
     },
 }
@@ -135,6 +156,22 @@ impl Report {
     pub fn disable(&self, id: SubscriptionId, reason: String, at: Timestamp) {
         if self.events.try_send(Event::Disable { id, reason, at }).is_err() {
             tracing::warn!("too many subscriptions to disable at once, one will be found again later");
+        }
+    }
+
+    /// Nothing has succeeded for a while.
+    pub fn failing(&self, id: SubscriptionId, since: Timestamp, at: Timestamp) {
+        self.tell(Event::Failing { id, since, at });
+    }
+
+    /// A failing subscription works again.
+    pub fn recovered(&self, id: SubscriptionId, at: Timestamp) {
+        self.tell(Event::Recovered { id, at });
+    }
+
+    fn tell(&self, event: Event) {
+        if self.events.try_send(event).is_err() {
+            tracing::warn!("too many subscriptions fail or recover at once, the operator is not told of one");
         }
     }
 

@@ -29,7 +29,7 @@ pub struct Job {
     /// Where it goes.
     pub host: usize,
     /// Whether it counts among the attempts of hanging clients.
-    pub probe: bool,
+    pub hanging: bool,
 }
 
 /// How an idle courier is called.

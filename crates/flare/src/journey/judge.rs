@@ -33,6 +33,8 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// The client says that nobody lives there any more.
     pub gone: bool,
+    /// The client says that it is too much, and for how long it wants to be left alone.
+    pub throttled: Option<Duration>,
 }
 
 /// When an attempt began and when it ended.
@@ -49,10 +51,10 @@ pub fn judge(spec: &Spec, attempt: &Attempt, ending: &Ending, times: Times, jitt
     let (status, error, response, sent) = match ending {
         Ending::Answered(answer) => {
             if spec.is_success(answer.status) {
-                return Judgement { verdict: Verdict::Delivered, gone: false };
+                return Judgement { verdict: Verdict::Delivered, gone: false, throttled: None };
             }
             if spec.is_discard(answer.status) {
-                return Judgement { verdict: Verdict::Discarded, gone: false };
+                return Judgement { verdict: Verdict::Discarded, gone: false, throttled: None };
             }
             let excerpt = String::from_utf8_lossy(&answer.excerpt).into_owned();
             (Some(answer.status), None, Some(excerpt).filter(|text| !text.is_empty()), true)
@@ -75,7 +77,7 @@ pub fn judge(spec: &Spec, attempt: &Attempt, ending: &Ending, times: Times, jitt
     if gone {
         // Owed until someone resumes the subscription; nothing is sent before.
         let verdict = Verdict::Retry { due: times.ended, doubtful: sent, trouble };
-        return Judgement { verdict, gone };
+        return Judgement { verdict, gone, throttled: None };
     }
     let since_first = times.ended.since(first_attempt_at);
     let asked = asked_to_wait(ending, times.ended);
@@ -85,7 +87,8 @@ pub fn judge(spec: &Spec, attempt: &Attempt, ending: &Ending, times: Times, jitt
         }
         Next::GiveUp(_) => Verdict::GiveUp { doubtful: sent, trouble },
     };
-    Judgement { verdict, gone }
+    let throttled = (status == Some(429) || !asked.is_zero()).then(|| asked.min(spec.retry.longest()));
+    Judgement { verdict, gone, throttled }
 }
 
 /// `Retry-After`, where it means something.

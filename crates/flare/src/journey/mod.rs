@@ -5,14 +5,17 @@
 //! `recorder` end it. Everything between threads is a shared tail, a bell, or a small command.
 
 pub mod accept;
+mod breaker;
 mod change;
 mod compiled;
 mod connection;
 mod control;
 mod courier;
+mod errand;
 mod judge;
 mod loading;
 mod message;
+mod pace;
 mod pages;
 mod recorder;
 mod settle;
@@ -24,20 +27,25 @@ mod take;
 mod thread;
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
 use flare_model::document::Document;
 use flare_model::ids::{LaneId, SubscriptionNumber};
 use flare_provider::{ProviderError, Store};
+use http_body_util::Full;
 use tokio::sync::{mpsc, oneshot};
 
-pub use compiled::Compiled;
-pub use connection::{Dialler, ReadLimits};
+pub use breaker::BreakerSettings;
+pub use compiled::{Compiled, HostKey};
+pub use connection::{Answer, Dialler, ReadLimits};
 pub use control::{Command, Event, Inspection, Needs, Report};
 pub use message::replay_id;
 pub use shard::ShardLimits;
 pub use subscriber::Standstill;
 
 use crate::door::{Chance, Clock};
+use errand::Errand;
 use pages::Pages;
 use shard::Shared;
 use tail::{Bell, Tails};
@@ -144,6 +152,20 @@ impl Journey {
         let (reply, answer) = oneshot::channel();
         self.send(number, command(reply)).await;
         answer.await.ok()
+    }
+
+    /// Sends something that is no notification, from one of the delivery threads. An error says in words why there
+    /// was no answer.
+    pub async fn errand(
+        &self,
+        host: HostKey,
+        request: http::Request<Full<Bytes>>,
+        timeout: Duration,
+    ) -> Result<Answer, String> {
+        let (reply, answer) = oneshot::channel();
+        let errand = Errand { host, request, timeout, reply };
+        let _ = self.threads[0].send(Command::Errand(Box::new(errand))).await;
+        answer.await.unwrap_or_else(|_| Err("the node is stopping".to_owned()))
     }
 
     /// Changes of a lane that nobody is to read any more.

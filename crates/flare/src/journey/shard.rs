@@ -18,6 +18,7 @@ use slab::Slab;
 use tokio::sync::{Notify, oneshot};
 use tokio_util::task::TaskTracker;
 
+use super::breaker::{Breaker, BreakerSettings};
 use super::compiled::HostKey;
 use super::connection::{Dialler, ReadLimits};
 use super::control::Report;
@@ -67,6 +68,12 @@ pub struct ShardLimits {
     pub waiting_limit: usize,
     /// By how much the mark of what may have been sent grows.
     pub issue_block: u64,
+    /// When a host is left alone.
+    pub breaker: BreakerSettings,
+    /// How long nothing may have succeeded before the operator is told.
+    pub failing_after: Duration,
+    /// How long nothing may have succeeded before a subscription is disabled; zero: it never is.
+    pub disable_after: Duration,
 }
 
 /// One delivery thread's state.
@@ -92,6 +99,8 @@ pub struct Shard {
     pub unrecorded: Unrecorded,
     /// Connections open or opening.
     connections: usize,
+    /// Hosts that have one of them.
+    served_hosts: usize,
     /// Hosts that wait for a connection. Bound: each host once.
     starved: VecDeque<usize>,
     /// Attempts of hanging clients, which together get half of the connections.
@@ -160,6 +169,8 @@ pub struct Host {
     pub idle: Vec<Rc<courier::Summons>>,
     /// Couriers in all.
     pub couriers: usize,
+    /// Whether it is tried at all.
+    pub breaker: Breaker,
     starved: bool,
 }
 
@@ -170,6 +181,8 @@ pub enum Alarm {
     Retry(usize, SubscriptionNumber, u8, Ordinal, Timestamp),
     /// A subscription may go on (its rate, its probe).
     Wake(usize, SubscriptionNumber),
+    /// A host may be tried again.
+    Host(usize),
 }
 
 impl Shard {
@@ -188,6 +201,7 @@ impl Shard {
                 alarm_set: Rc::default(),
                 unrecorded: Unrecorded::default(),
                 connections: 0,
+                served_hosts: 0,
                 starved: VecDeque::new(),
                 hanging: 0,
                 stopping: false,
@@ -222,6 +236,7 @@ impl Shard {
             handed: VecDeque::new(),
             idle: Vec::new(),
             couriers: 0,
+            breaker: Breaker::default(),
             starved: false,
         });
         self.host_index.insert(key.clone(), index);
@@ -297,7 +312,12 @@ impl Shard {
         if host.couriers >= limits.connections_per_host {
             return;
         }
-        if self.connections >= limits.connections {
+        // Hosts without a connection can have one whatever the others take, up to half of all: clients that hang
+        // must not take the last connection from one that does not.
+        let unserved = self.hosts.len() - self.served_hosts;
+        let host = &mut self.hosts[index];
+        let kept = if host.couriers == 0 { 0 } else { unserved.min(limits.connections / 2) };
+        if self.connections + kept >= limits.connections {
             if !host.starved {
                 host.starved = true;
                 self.starved.push_back(index);
@@ -305,6 +325,7 @@ impl Shard {
             }
             return;
         }
+        self.served_hosts += usize::from(host.couriers == 0);
         host.couriers += 1;
         self.connections += 1;
         let shard = self.handle();
@@ -325,6 +346,7 @@ impl Shard {
     /// A courier has left.
     pub fn courier_left(&mut self, index: usize) {
         self.hosts[index].couriers -= 1;
+        self.served_hosts -= usize::from(self.hosts[index].couriers == 0);
         self.connections -= 1;
         if let Some(next) = self.starved.pop_front() {
             self.hosts[next].starved = false;
@@ -405,6 +427,11 @@ impl Shard {
                             subscriber.alarm = Duration::MAX;
                         }
                         self.ready(key);
+                    }
+                }
+                Alarm::Host(host) => {
+                    if !self.hosts[host].ready.is_empty() || !self.hosts[host].handed.is_empty() {
+                        self.summon(host);
                     }
                 }
                 Alarm::Retry(key, number, lane, ordinal, due) => {

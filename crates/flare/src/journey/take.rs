@@ -4,13 +4,15 @@
 //! taken), so a subscription that is blocked holds nothing.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use flare_model::feed::{Attempt, Met};
 use flare_model::ids::{Ordinal, Seq};
 
+use super::breaker::Permit;
 use super::change::Change;
 use super::courier::Job;
-use super::shard::Shard;
+use super::shard::{Alarm, Shard};
 use super::subscriber::Standstill;
 use super::sweeping;
 use super::tail::Next;
@@ -32,9 +34,38 @@ enum Found {
 impl Shard {
     /// The next attempt for a host, its subscriptions in turn.
     pub fn next_job(&mut self, host: usize) -> Option<Job> {
-        if let Some(job) = self.hosts[host].handed.pop_front() {
-            return Some(job);
+        let probe = !self.hosts[host].breaker.is_closed();
+        if probe && !self.may_probe(host) {
+            return None;
         }
+        let job = self.hosts[host].handed.pop_front().or_else(|| self.next_of_ready(host));
+        if probe && job.is_some() {
+            self.hosts[host].breaker.probe();
+        }
+        job
+    }
+
+    /// Whether a host that did not answer may be asked once more. What was handed over to it goes back meanwhile: no
+    /// attempt is burnt while nobody is there.
+    fn may_probe(&mut self, host: usize) -> bool {
+        let now = self.shared.clock.monotonic();
+        let until = match self.hosts[host].breaker.permit(now) {
+            Permit::Free | Permit::Probe => return true,
+            Permit::Wait(until) => until,
+        };
+        while let Some(job) = self.hosts[host].handed.pop_front() {
+            let wait = until.map_or(self.shared.limits.breaker.pause, |until| until.saturating_sub(now));
+            self.withhold(job, wait);
+        }
+        if let Some(until) = until
+            && !self.hosts[host].ready.is_empty()
+        {
+            self.set_alarm(until, Alarm::Host(host));
+        }
+        false
+    }
+
+    fn next_of_ready(&mut self, host: usize) -> Option<Job> {
         while let Some(key) = self.hosts[host].ready.pop_front() {
             let Some(subscriber) = self.subscribers.get_mut(key) else { continue };
             subscriber.queued = false;
@@ -58,8 +89,8 @@ impl Shard {
         if let Some(bucket) = &mut subscriber.bucket {
             bucket.take();
         }
-        let probe = subscriber.fortune.hangs;
-        self.hanging += usize::from(probe);
+        let hanging = subscriber.fortune.hangs;
+        self.hanging += usize::from(hanging);
         Job {
             key,
             lane,
@@ -67,7 +98,7 @@ impl Shard {
             change,
             compiled: subscriber.compiled.clone(),
             host: subscriber.hosts[attempt.action as usize],
-            probe,
+            hanging,
         }
     }
 
@@ -82,11 +113,13 @@ impl Shard {
             return None;
         }
         if subscriber.fortune.hangs && self.hanging >= half {
-            self.wake_at(key, now + std::time::Duration::from_millis(50));
+            self.wake_at(key, now + Duration::from_millis(50));
             return None;
         }
-        if subscriber.fortune.struggling() && now < subscriber.fortune.probe_at {
-            let at = subscriber.fortune.probe_at;
+        let probe_at =
+            if subscriber.fortune.struggling() { subscriber.fortune.probe_at } else { Duration::ZERO };
+        let at = probe_at.max(subscriber.fortune.rest_until);
+        if now < at {
             self.wake_at(key, at);
             return None;
         }

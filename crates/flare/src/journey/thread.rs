@@ -15,9 +15,11 @@ use tokio_util::task::TaskTracker;
 
 use super::compiled::Compiled;
 use super::control::{Command, Inspection, Needs};
+use super::errand;
+use super::pace::{Bucket, Fortune};
 use super::recorder;
 use super::shard::{Shard, Shared};
-use super::subscriber::{Bucket, FeedLane, Fortune, Standstill, Subscriber};
+use super::subscriber::{FeedLane, Standstill, Subscriber};
 use super::sweeping;
 use super::tail::{Bell, Tails};
 
@@ -141,6 +143,9 @@ fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
         Command::Dead(number, reply) => {
             let _ = reply.send(shard.dead(number));
         }
+        Command::Errand(errand) => {
+            shard.tasks.spawn_local(errand::run(shard.shared.clone(), *errand));
+        }
         Command::Stop(_) => unreachable!("the caller ends the loop on it"),
     }
 }
@@ -188,6 +193,7 @@ impl Shard {
             host: hosts[1],
             hosts,
             fortune: Fortune::default(),
+            recovering: false,
             bucket: limit.map(|limit| Bucket::new(limit, now)),
             alarm: Duration::MAX,
         });
@@ -284,6 +290,12 @@ impl Shard {
             failing_since: subscriber.fortune.failing_since,
             ..Inspection::default()
         };
+        let (now, monotonic) = (self.shared.clock.now(), self.shared.clock.monotonic());
+        seen.breaker = subscriber.hosts.iter().find_map(|host| {
+            let until = self.hosts[*host].breaker.open_until()?;
+            let retry_at = now.saturating_add(until.saturating_sub(monotonic));
+            Some((self.hosts[*host].key.clone(), retry_at))
+        });
         let mut replays = std::collections::BTreeMap::<u64, u64>::new();
         for lane in &subscriber.lanes {
             let feed = &lane.feed;

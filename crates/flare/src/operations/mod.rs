@@ -1,6 +1,7 @@
 //! What can be done with Flare's entities, whoever asks: checked, stored, and made known to the journey.
 
 mod dead_letters;
+mod notices;
 mod replays;
 mod resources;
 mod retention;
@@ -17,6 +18,7 @@ use flare_model::time::Timestamp;
 use flare_provider::{Entity, EntityKind, ErrorKind, ProviderError, Store};
 use http::HeaderValue;
 
+pub use notices::Notices;
 pub use replays::ReplayDraft;
 
 use crate::config::Config;
@@ -66,6 +68,7 @@ pub struct App {
     pub started_at: Timestamp,
     limits: Limits,
     user_agent: HeaderValue,
+    notices: Notices,
     /// Changes of the catalog happen one after the other, so that memory and store agree.
     catalog: tokio::sync::Mutex<()>,
 }
@@ -78,6 +81,7 @@ impl App {
         store: Store,
         journey: Journey,
         destinations: Destinations,
+        notices: Notices,
     ) -> App {
         let delivery = &config.delivery;
         let limits = Limits {
@@ -99,6 +103,7 @@ impl App {
             started_at,
             limits,
             user_agent,
+            notices,
             catalog: tokio::sync::Mutex::default(),
         }
     }
@@ -178,7 +183,17 @@ impl App {
     /// Does what delivery threads ask for, until they are gone.
     pub async fn follow_events(&self, mut events: tokio::sync::mpsc::Receiver<Event>) {
         while let Some(event) = events.recv().await {
-            let Event::Disable { id, reason, at } = event;
+            let (id, reason, at) = match event {
+                Event::Disable { id, reason, at } => (id, reason, at),
+                Event::Failing { id, since, at } => {
+                    self.tell_failing(id, since, at);
+                    continue;
+                }
+                Event::Recovered { id, at } => {
+                    self.tell_recovered(id, at);
+                    continue;
+                }
+            };
             let disabled = Disabled { since: at, reason, start_over: false };
             let mut pause = Duration::from_millis(100);
             while let Err(failure) = self.disable(&id, disabled.clone()).await {

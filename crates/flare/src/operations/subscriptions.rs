@@ -31,6 +31,9 @@ pub struct StatusView {
     failed: u64,
     last_success_at: Option<Timestamp>,
     last_failure: Option<FailureView>,
+    /// A host that does not answer, and when it is tried again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    breaker: Option<BreakerView>,
     node: &'static str,
 }
 
@@ -44,6 +47,13 @@ struct FeedView {
     in_flight: u64,
     dead_letters: u64,
     held: u64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BreakerView {
+    host: String,
+    retry_at: Timestamp,
 }
 
 #[derive(Serialize)]
@@ -235,10 +245,10 @@ impl App {
             }
             Some(_) => {}
             None => {
-                let reason = disabled.reason.clone();
+                let (since, reason) = (disabled.since, disabled.reason.clone());
                 let disabled = self.keep(&current, |stored| stored.disabled = Some(disabled)).await?;
                 self.stand(&disabled, None).await;
-                tracing::warn!(subscription.id = %id, reason, "subscription disabled");
+                self.tell_disabled(id.clone(), since, reason);
             }
         }
         Ok(())
@@ -309,6 +319,7 @@ impl App {
             failed: tally.failed,
             last_success_at: tally.last_success_at,
             last_failure: tally.last_failure.map(|failure| FailureView::from(*failure)),
+            breaker: seen.breaker.map(|(host, retry_at)| BreakerView { host: host.to_string(), retry_at }),
             node: "local",
         })
     }

@@ -14,6 +14,7 @@ mod bulk;
 mod clocks;
 mod content;
 mod crashes;
+mod dead_hosts;
 mod dead_letters;
 mod delivery;
 mod disk_full;
