@@ -17,7 +17,7 @@ use crate::door::{Clock, SystemClock};
 use crate::http;
 use crate::journey::{BreakerSettings, Dialler, Journey, Plan, ReadLimits, Report, ShardLimits};
 use crate::network::Destinations;
-use crate::operations::{App, Notices};
+use crate::operations::{App, Notices, Rearrangements};
 use crate::version;
 
 /// An opened engine.
@@ -98,7 +98,9 @@ async fn serve(config: Config, cores: usize) -> anyhow::Result<()> {
     let plan = plan(&config, cores, engine.store(), clock.clone(), &destinations, report)?;
     let journey = Journey::start(plan).await.context("starting delivery")?;
     let (notices, noticed) = Notices::new();
-    let app = Arc::new(App::new(config, clock, engine.store(), journey, destinations, notices));
+    let (rearrangements, rearranged) = Rearrangements::new();
+    let app = App::new(config, clock, engine.store(), journey, destinations, notices, rearrangements);
+    let app = Arc::new(app);
     app.load().await.context("reading the catalog")?;
     let (resources, subscriptions) = app.registry.counts();
     tracing::info!(
@@ -119,6 +121,10 @@ async fn serve(config: Config, cores: usize) -> anyhow::Result<()> {
     chores.spawn({
         let app = app.clone();
         async move { app.post_notices(noticed).await }
+    });
+    chores.spawn({
+        let app = app.clone();
+        async move { app.rearrange(rearranged).await }
     });
     chores.spawn({
         let app = app.clone();

@@ -99,7 +99,9 @@ pub fn check(draft: &mut Draft, resource: &Resource, limits: &Limits) -> Result<
         document,
         data,
         start: draft.start.unwrap_or_default(),
+        shards: draft.shards.unwrap_or(1),
     };
+    check_shards(spec.shards, &spec, resource)?;
     fill_defaults(draft, &spec);
     Ok(spec)
 }
@@ -120,7 +122,7 @@ fn fill_defaults(draft: &mut Draft, spec: &Spec) {
     draft.content.document = Some(spec.document);
     draft.mode = Some("active".into());
     draft.start = Some(spec.start);
-    draft.shards = Some(1);
+    draft.shards = Some(spec.shards);
 }
 
 /// What the contract has and this version does not: a clear word instead of silence.
@@ -147,10 +149,25 @@ fn refuse_what_is_not_there_yet(draft: &Draft) -> Result<(), Invalid> {
             return Err(Invalid::new("delivery.revision", format!("must be `last`, got `{other}`")));
         }
     }
-    match draft.shards {
-        None | Some(1) => Ok(()),
-        Some(0) => Err(Invalid::new("shards", "must be at least 1, got 0")),
-        Some(_) => later("shards", "more than one shard"),
+    Ok(())
+}
+
+/// Each shard serves at least a lane, with at least one request at once and one token of the rate limit.
+fn check_shards(shards: u32, spec: &Spec, resource: &Resource) -> Result<(), Invalid> {
+    let lanes = u32::from(resource.view.lanes);
+    let bounds = [
+        (lanes, "the resource's lanes"),
+        (spec.concurrency, "delivery.concurrency"),
+        (spec.rate_limit.map_or(u32::MAX, |rate| rate.quantity), "delivery.rateLimit.quantity"),
+    ];
+    if shards == 0 {
+        return Err(Invalid::new("shards", "must be at least 1, got 0"));
+    }
+    match bounds.iter().find(|(most, _)| shards > *most) {
+        None => Ok(()),
+        Some((most, what)) => {
+            Err(Invalid::new("shards", format!("must be at most {what}, {most}, got {shards}")))
+        }
     }
 }
 

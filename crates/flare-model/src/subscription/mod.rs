@@ -49,6 +49,8 @@ pub struct Spec {
     pub data: BTreeMap<String, DataTemplate>,
     /// Where it starts.
     pub start: Start,
+    /// How many owners may serve its lanes in parallel.
+    pub shards: u32,
 }
 
 /// Where notifications of one action go.

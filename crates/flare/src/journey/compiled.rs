@@ -9,6 +9,8 @@ use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use sha2::{Digest, Sha256};
 
+use super::homes::Spread;
+
 /// Where a connection goes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HostKey {
@@ -87,6 +89,13 @@ impl Compiled {
         identity.update(incarnation.to_be_bytes());
         let shape = shape_of(&spec);
         Compiled { id, number, resource, spec, requests, shape, identity }
+    }
+}
+
+impl Compiled {
+    /// How it is spread over so many delivery threads.
+    pub fn spread(&self, threads: usize) -> Spread {
+        Spread { number: self.number, shards: self.spec.shards, threads }
     }
 }
 

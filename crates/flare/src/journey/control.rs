@@ -40,6 +40,12 @@ pub enum Command {
     },
     /// The subscription is deleted.
     Remove(SubscriptionNumber),
+    /// Its lanes are about to go to other threads: begins nothing more, and answers when nothing is in flight.
+    Drain(SubscriptionNumber, oneshot::Sender<()>),
+    /// Lets go of it, after a drain: answers when all that is known of it is durable and it is gone here.
+    Release(SubscriptionNumber, oneshot::Sender<()>),
+    /// Whether no sweep of it is under way.
+    MaySweep(SubscriptionNumber, oneshot::Sender<bool>),
     /// How it stands.
     Inspect(SubscriptionNumber, oneshot::Sender<Option<Inspection>>),
     /// Makes everything durable that is known of it.

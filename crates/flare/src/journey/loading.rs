@@ -45,7 +45,7 @@ impl Shard {
             };
             let mut shard = shard.borrow_mut();
             let Some(subscriber) = shard.subscriber(key, number) else { return };
-            let slot = &mut subscriber.lanes[usize::from(lane)];
+            let Some(slot) = subscriber.lanes.get_mut(lane) else { return };
             slot.loading = false;
             slot.page = Some(page);
             subscriber.mark_unread(lane);
@@ -74,7 +74,8 @@ impl Shard {
             let Some(subscriber) = shard.subscriber(key, number) else { return };
             // A document that is not there any more went with its resource.
             let Some(change) = change else { return };
-            subscriber.lanes[usize::from(lane)].fetched.insert(ordinal, (change, head));
+            let Some(slot) = subscriber.lanes.get_mut(lane) else { return };
+            slot.fetched.insert(ordinal, (change, head));
             subscriber.due.push_front((lane, ordinal));
             shard.ready(key);
         });

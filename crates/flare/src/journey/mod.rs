@@ -12,7 +12,10 @@ mod connection;
 mod control;
 mod courier;
 mod errand;
+mod homes;
 mod judge;
+mod lanes;
+mod leaving;
 mod loading;
 mod message;
 mod pace;
@@ -32,7 +35,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use flare_model::document::Document;
 use flare_model::ids::{LaneId, SubscriptionNumber};
-use flare_provider::{ProviderError, Store};
+use flare_provider::{Opened, ProviderError, Store};
 use http_body_util::Full;
 use tokio::sync::{mpsc, oneshot};
 
@@ -46,6 +49,7 @@ pub use subscriber::Standstill;
 
 use crate::door::{Chance, Clock};
 use errand::Errand;
+use homes::{Homes, Merge, Spread};
 use pages::Pages;
 use shard::Shared;
 use tail::{Bell, Tails};
@@ -81,6 +85,8 @@ pub struct Plan {
 pub struct Journey {
     threads: Vec<mpsc::Sender<Command>>,
     handles: parking_lot::Mutex<Vec<std::thread::JoinHandle<()>>>,
+    homes: Homes,
+    report: Report,
     tails: Arc<Tails>,
     epoch: u64,
 }
@@ -107,6 +113,7 @@ impl Journey {
                 ledger: plan.store.ledger.clone(),
                 dialler,
                 epoch,
+                threads: plan.threads,
                 read_limits: plan.read_limits,
                 limits: plan.limits,
                 report: plan.report.clone(),
@@ -128,7 +135,7 @@ impl Journey {
             handles.push(handle);
         }
         let handles = parking_lot::Mutex::new(handles);
-        Ok(Journey { threads, handles, tails, epoch })
+        Ok(Journey { threads, handles, homes: Homes::default(), report: plan.report, tails, epoch })
     }
 
     /// The epoch under which this process writes feeds.
@@ -136,22 +143,101 @@ impl Journey {
         self.epoch
     }
 
-    /// Sends a command to the thread that serves a subscription.
-    pub async fn send(&self, number: SubscriptionNumber, command: Command) {
-        let thread = (number.0 % self.threads.len() as u64) as usize;
-        // A thread that has stopped takes no commands; the node is stopping.
-        let _ = self.threads[thread].send(command).await;
+    /// Hands a subscription's lanes to the threads that serve them from now on.
+    pub async fn open(
+        &self,
+        compiled: &Arc<Compiled>,
+        opened: Vec<Opened>,
+        standstill: Standstill,
+        fresh: bool,
+    ) {
+        let spread = compiled.spread(self.threads.len());
+        let mut parts: Vec<Vec<Opened>> = self.threads.iter().map(|_| Vec::new()).collect();
+        for feed in opened {
+            parts[spread.thread_of(feed.feed.lane)].push(feed);
+        }
+        for (thread, opened) in parts.into_iter().enumerate().filter(|(_, part)| !part.is_empty()) {
+            let (compiled, standstill) = (compiled.clone(), standstill.clone());
+            let open = Command::Open { compiled, opened, standstill, fresh };
+            // A thread that has stopped takes no commands; the node is stopping.
+            let _ = self.threads[thread].send(open).await;
+        }
+        self.homes.settle(spread);
     }
 
-    /// Sends a command and waits for its answer. `None`: the node is stopping.
-    pub async fn ask<T>(
+    /// Sends a command to every thread that serves a subscription.
+    pub async fn send(&self, number: SubscriptionNumber, command: impl Fn() -> Command) {
+        let Some(home) = self.homes.of(number) else { return };
+        let _gate = home.gate.read().await;
+        for thread in home.spread().owners() {
+            let _ = self.threads[thread].send(command()).await;
+        }
+    }
+
+    /// Sends a command to every thread that serves a subscription and puts their answers together. `None`: the node is
+    /// stopping, or the subscription is gone.
+    pub async fn ask<T: Merge>(
         &self,
         number: SubscriptionNumber,
-        command: impl FnOnce(oneshot::Sender<T>) -> Command,
+        command: impl Fn(oneshot::Sender<T>) -> Command,
     ) -> Option<T> {
-        let (reply, answer) = oneshot::channel();
-        self.send(number, command(reply)).await;
-        answer.await.ok()
+        let home = self.homes.of(number)?;
+        let _gate = home.gate.read().await;
+        self.ask_owners(home.spread(), command).await
+    }
+
+    async fn ask_owners<T: Merge>(
+        &self,
+        spread: Spread,
+        command: impl Fn(oneshot::Sender<T>) -> Command,
+    ) -> Option<T> {
+        let mut answers = Vec::new();
+        for thread in spread.owners() {
+            let (reply, answer) = oneshot::channel();
+            let _ = self.threads[thread].send(command(reply)).await;
+            answers.push(answer);
+        }
+        let mut merged: Option<T> = None;
+        for answer in answers {
+            let answer = answer.await.ok()?;
+            merged = Some(match merged {
+                Some(before) => before.merge(answer),
+                None => answer,
+            });
+        }
+        merged
+    }
+
+    /// A subscription is deleted.
+    pub async fn remove(&self, number: SubscriptionNumber) {
+        self.send(number, || Command::Remove(number)).await;
+        self.homes.forget(number);
+    }
+
+    /// The store failed where going on is impossible: the node stops.
+    pub fn give_up(&self, error: ProviderError) {
+        self.report.fatal(error);
+    }
+
+    /// How many shards a subscription is served by now.
+    pub fn shards(&self, number: SubscriptionNumber) -> Option<u32> {
+        self.homes.of(number).map(|home| home.spread().shards)
+    }
+
+    /// Takes a subscription from its threads and hands it to others: `reopen` reads its feeds again, and `None` from it
+    /// means that it is gone. What is in flight is finished first; meanwhile it is served and asked as before.
+    pub async fn rearrange<F: Future<Output = Option<(Arc<Compiled>, Vec<Opened>, Standstill)>>>(
+        &self,
+        number: SubscriptionNumber,
+        reopen: impl FnOnce() -> F,
+    ) -> Option<()> {
+        let home = self.homes.of(number)?;
+        self.ask(number, |reply| Command::Drain(number, reply)).await?;
+        let _gate = home.gate.write().await;
+        self.ask_owners(home.spread(), |reply| Command::Release(number, reply)).await?;
+        let (compiled, opened, standstill) = reopen().await?;
+        self.open(&compiled, opened, standstill, false).await;
+        Some(())
     }
 
     /// Sends something that is no notification, from one of the delivery threads. An error says in words why there

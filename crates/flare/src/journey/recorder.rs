@@ -131,7 +131,7 @@ fn collect(shard: &mut Shard, batch: &[FeedKey]) -> (Vec<FeedWrite>, Vec<FeedKey
     let mut entries = Vec::with_capacity(batch.len());
     for (key, number, lane) in batch {
         let Some(subscriber) = shard.subscriber(*key, *number) else { continue };
-        let slot = &mut subscriber.lanes[usize::from(*lane)];
+        let Some(slot) = subscriber.lanes.get_mut(*lane) else { continue };
         slot.dirty = false;
         match slot.feed.take_record() {
             Some(record) => {
@@ -150,7 +150,7 @@ impl Shard {
     /// A feed's record is durable: whatever waited for it goes on.
     fn recorded(&mut self, key: usize, number: SubscriptionNumber, lane: u8) {
         let Some(subscriber) = self.subscriber(key, number) else { return };
-        let slot = &mut subscriber.lanes[usize::from(lane)];
+        let Some(slot) = subscriber.lanes.get_mut(lane) else { return };
         slot.feed.recorded();
         // What was asked for while the record was under way waits for the next one.
         let (later, now) = slot.swept.drain(..).partition(|ordinal| slot.feed.is_unrecorded(*ordinal));

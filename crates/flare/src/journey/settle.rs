@@ -78,6 +78,7 @@ impl Shard {
         }
         self.mark_dirty(key, lane, false);
         sweeping::go_on(self, key);
+        self.leave_when_drained(key);
         self.ready_for(key, host);
     }
 
@@ -162,7 +163,7 @@ fn count(
     times: Times,
     monotonic: Duration,
 ) {
-    let concurrency = subscriber.compiled.spec.concurrency;
+    let concurrency = subscriber.concurrency;
     let tally = subscriber.lanes[usize::from(job.lane)].feed.tally_mut();
     match &judgement.verdict {
         Verdict::Delivered => {

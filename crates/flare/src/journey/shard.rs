@@ -24,7 +24,7 @@ use super::connection::{Dialler, ReadLimits};
 use super::control::Report;
 use super::courier;
 use super::pages::Pages;
-use super::subscriber::{Standstill, Subscriber};
+use super::subscriber::Subscriber;
 use crate::door::{Chance, Clock};
 
 /// What all delivery threads share.
@@ -41,6 +41,8 @@ pub struct Shared {
     pub dialler: Dialler,
     /// The epoch under which this process writes.
     pub epoch: u64,
+    /// How many delivery threads there are.
+    pub threads: usize,
     /// How much of answers is read.
     pub read_limits: ReadLimits,
     /// Settings.
@@ -248,7 +250,8 @@ impl Shard {
         for lane in lanes {
             for (key, number) in self.parked.remove(&lane).unwrap_or_default() {
                 let Some(subscriber) = self.subscriber(key, number) else { continue };
-                subscriber.lanes[usize::from(lane.index)].parked = false;
+                let Some(slot) = subscriber.lanes.get_mut(lane.index) else { continue };
+                slot.parked = false;
                 subscriber.mark_unread(lane.index);
                 self.ready(key);
             }
@@ -290,7 +293,7 @@ impl Shard {
     fn enqueue(&mut self, key: usize) -> Option<usize> {
         let subscriber = self.subscribers.get_mut(key)?;
         let nothing = subscriber.unread.is_empty() && subscriber.due.is_empty();
-        let stands = subscriber.standstill != Standstill::None || self.stopping;
+        let stands = subscriber.stands() || self.stopping;
         let full = subscriber.in_flight >= subscriber.room();
         if nothing || stands || full || subscriber.queued {
             return None;
@@ -401,7 +404,8 @@ impl Shard {
         let Some(subscriber) = self.subscribers.get_mut(key) else { return };
         let longest = subscriber.compiled.spec.retry.longest();
         let number = subscriber.compiled.number;
-        let Some(standing) = subscriber.lanes[usize::from(lane)].feed.waiting().get(&ordinal) else { return };
+        let slot = subscriber.lanes.get_mut(lane);
+        let Some(standing) = slot.and_then(|slot| slot.feed.waiting().get(&ordinal)) else { return };
         let State::Waiting { due } = standing.state else { return };
         let wait = due.since(now).min(longest);
         if wait.is_zero() {
@@ -436,7 +440,8 @@ impl Shard {
                 }
                 Alarm::Retry(key, number, lane, ordinal, due) => {
                     let Some(subscriber) = self.subscriber(key, number) else { continue };
-                    let standing = subscriber.lanes[usize::from(lane)].feed.waiting().get(&ordinal);
+                    let slot = subscriber.lanes.get_mut(lane);
+                    let standing = slot.and_then(|slot| slot.feed.waiting().get(&ordinal));
                     if standing.is_some_and(|standing| standing.state == (State::Waiting { due })) {
                         subscriber.due.push_back((lane, ordinal));
                         self.ready(key);

@@ -9,9 +9,12 @@ use flare_model::ids::{FeedId, Ordinal};
 
 use super::change::Change;
 use super::compiled::Compiled;
+use super::homes::Spread;
+use super::lanes::Lanes;
 use super::pace::{Bucket, Fortune};
 use super::pages::Loaded;
 use super::tail::LaneTail;
+use tokio::sync::oneshot;
 
 /// Whether a subscription may begin attempts.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,14 +33,20 @@ pub struct Subscriber {
     pub compiled: Arc<Compiled>,
     /// Whether it may begin attempts.
     pub standstill: Standstill,
-    /// By lane.
-    pub lanes: Vec<FeedLane>,
+    /// Those of its lanes that this thread serves.
+    pub lanes: Lanes,
     /// Lanes with something unread. Bound: each lane once.
     pub unread: VecDeque<u8>,
     /// Documents whose retry is due or that are to be decided again. Bound: those waiting, see `waiting-limit`.
     pub due: VecDeque<(u8, Ordinal)>,
+    /// How it is spread over the threads.
+    pub spread: Spread,
+    /// How many attempts this thread may have open of the subscription's concurrency.
+    pub concurrency: u32,
     /// Attempts open now.
     pub in_flight: u32,
+    /// Its lanes are about to go to other threads: nothing begins any more, and this is told when nothing is open.
+    pub leaving: Option<Leaving>,
     /// Whether it stands in its host's queue.
     pub queued: bool,
     /// Where most of its notifications go.
@@ -82,10 +91,22 @@ pub struct FeedLane {
     pub sweeping: bool,
 }
 
+/// A subscription that is about to leave its thread.
+#[derive(Default)]
+pub struct Leaving {
+    /// Whoever waits until nothing is open.
+    pub drained: Option<oneshot::Sender<()>>,
+}
+
 impl Subscriber {
+    /// Whether nothing may begin now.
+    pub fn stands(&self) -> bool {
+        self.standstill != Standstill::None || self.leaving.is_some()
+    }
+
     /// How many attempts may be open now.
     pub fn room(&self) -> u32 {
-        self.fortune.room(self.compiled.spec.concurrency)
+        self.fortune.room(self.concurrency)
     }
 
     /// How many documents wait for a retry.

@@ -9,7 +9,6 @@ use flare_provider::Page;
 use super::change::Change;
 use super::loading::may_try_again;
 use super::shard::Shard;
-use super::subscriber::Standstill;
 
 /// A sweep hands over more when fewer than so many documents of the subscription wait.
 const LOW_WATER: usize = 64;
@@ -22,18 +21,19 @@ const RECESS: Duration = Duration::from_millis(20);
 pub fn go_on(shard: &mut Shard, key: usize) {
     let stopping = shard.stopping;
     let Some(subscriber) = shard.subscribers.get_mut(key) else { return };
-    let Some(lane) = subscriber.lanes.iter().position(|slot| slot.feed.sweeping().is_some()) else { return };
+    let sweeping = subscriber.lanes.iter().find(|slot| slot.feed.sweeping().is_some());
+    let Some(lane) = sweeping.map(|slot| slot.id.lane) else { return };
     let number = subscriber.compiled.number;
-    let stands = subscriber.standstill != Standstill::None || subscriber.fortune.struggling();
+    let stands = subscriber.stands() || subscriber.fortune.struggling();
     let full = subscriber.waiting() >= LOW_WATER;
-    let slot = &mut subscriber.lanes[lane];
+    let slot = &mut subscriber.lanes[usize::from(lane)];
     let Some(sweep) = slot.feed.sweeping() else { return };
     if stopping || stands || slot.sweeping || slot.wants_record || full {
         return;
     }
     slot.sweeping = true;
     let (after, upto, id) = (sweep.position, sweep.end, slot.tail.lane());
-    let (handle, shared, lane) = (shard.handle(), shard.shared.clone(), lane as u8);
+    let (handle, shared) = (shard.handle(), shard.shared.clone());
     shard.tasks.spawn_local(async move {
         let page = loop {
             match shared.pages.sweep(id, after, upto).await {
@@ -51,7 +51,9 @@ pub fn go_on(shard: &mut Shard, key: usize) {
         }
         let mut shard = handle.borrow_mut();
         if let Some(subscriber) = shard.subscriber(key, number) {
-            subscriber.lanes[usize::from(lane)].sweeping = false;
+            if let Some(slot) = subscriber.lanes.get_mut(lane) {
+                slot.sweeping = false;
+            }
             go_on(&mut shard, key);
         }
     });
@@ -61,7 +63,7 @@ pub fn go_on(shard: &mut Shard, key: usize) {
 fn fill(shard: &mut Shard, key: usize, number: SubscriptionNumber, lane: u8, after: Seq, page: Page) -> bool {
     let now = shard.shared.clock.now();
     let Some(subscriber) = shard.subscriber(key, number) else { return false };
-    let slot = &mut subscriber.lanes[usize::from(lane)];
+    let Some(slot) = subscriber.lanes.get_mut(lane) else { return false };
     if slot.feed.sweeping().is_none_or(|sweep| sweep.position != after) {
         return false;
     }

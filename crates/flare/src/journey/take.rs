@@ -13,7 +13,6 @@ use super::breaker::Permit;
 use super::change::Change;
 use super::courier::Job;
 use super::shard::{Alarm, Shard};
-use super::subscriber::Standstill;
 use super::sweeping;
 use super::tail::Next;
 
@@ -106,7 +105,7 @@ impl Shard {
         let now = self.shared.clock.monotonic();
         let half = self.shared.limits.connections.div_ceil(2);
         let subscriber = &mut self.subscribers[key];
-        if self.stopping || subscriber.standstill != Standstill::None {
+        if self.stopping || subscriber.stands() {
             return None;
         }
         if subscriber.in_flight >= subscriber.room() {

@@ -16,6 +16,8 @@ use tokio_util::task::TaskTracker;
 use super::compiled::Compiled;
 use super::control::{Command, Inspection, Needs};
 use super::errand;
+use super::homes::Spread;
+use super::lanes::Lanes;
 use super::pace::{Bucket, Fortune};
 use super::recorder;
 use super::shard::{Shard, Shared};
@@ -98,6 +100,11 @@ fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
         Command::Replace(compiled) => shard.replace(compiled),
         Command::Stand { number, standstill, paused_since } => shard.stand(number, standstill, paused_since),
         Command::Remove(number) => shard.remove(number),
+        Command::Drain(number, reply) => shard.drain(number, reply),
+        Command::Release(number, reply) => shard.release(number, reply),
+        Command::MaySweep(number, reply) => {
+            let _ = reply.send(shard.may_sweep(number));
+        }
         Command::Inspect(number, reply) => {
             let _ = reply.send(shard.inspect(number));
         }
@@ -113,7 +120,7 @@ fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
             let now = shard.shared.clock.now();
             for (lane, row) in rows {
                 let Some(&key) = shard.by_number.get(&number) else { break };
-                let slot = &mut shard.subscribers[key].lanes[usize::from(lane)];
+                let Some(slot) = shard.subscribers[key].lanes.get_mut(lane) else { continue };
                 if slot.feed.request(&row, replay, now) {
                     slot.swept.push(row.ordinal);
                     taken += 1;
@@ -129,7 +136,7 @@ fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
             let mut dropped = 0;
             for (lane, ordinal, seq) in letters {
                 let Some(&key) = shard.by_number.get(&number) else { break };
-                let slot = &mut shard.subscribers[key].lanes[usize::from(lane)];
+                let Some(slot) = shard.subscribers[key].lanes.get_mut(lane) else { continue };
                 if slot.feed.drop_dead(ordinal, seq) {
                     dropped += 1;
                     shard.mark_dirty(key, lane, true);
@@ -179,8 +186,10 @@ impl Shard {
                 sweeping: false,
             }
         });
-        let lanes: Vec<FeedLane> = lanes.collect();
-        let limit = compiled.spec.rate_limit;
+        let lanes: Lanes = lanes.collect();
+        let spread = compiled.spread(self.shared.threads);
+        let concurrency = spread.share(compiled.spec.concurrency, self.thread);
+        let limit = compiled.spec.rate_limit.map(|limit| spread.share_of_rate(limit, self.thread));
         let now = self.shared.clock.monotonic();
         let key = self.subscribers.insert(Subscriber {
             compiled,
@@ -188,7 +197,10 @@ impl Shard {
             lanes,
             unread: Default::default(),
             due: Default::default(),
+            spread,
+            concurrency,
             in_flight: 0,
+            leaving: None,
             queued: false,
             host: hosts[1],
             hosts,
@@ -205,16 +217,16 @@ impl Shard {
     /// Raises the marks of a new subscription with the next record, so that its first change need not wait.
     fn raise_marks(&mut self, key: usize) {
         let block = self.shared.limits.issue_block;
-        for lane in 0..self.subscribers[key].lanes.len() {
-            let feed = &mut self.subscribers[key].lanes[lane].feed;
+        for lane in self.subscribers[key].lanes.numbers() {
+            let feed = &mut self.subscribers[key].lanes[usize::from(lane)].feed;
             feed.want_issue(Seq(feed.position().0 + block));
-            self.mark_dirty(key, lane as u8, false);
+            self.mark_dirty(key, lane, false);
         }
     }
 
     /// Everything that waits gets its alarm, every lane is looked at.
     fn set_going(&mut self, key: usize) {
-        if self.subscribers[key].standstill != Standstill::None {
+        if self.subscribers[key].stands() {
             return;
         }
         let waiting: Vec<(u8, Ordinal)> = {
@@ -234,9 +246,9 @@ impl Shard {
             each.collect()
         };
         subscriber.due.extend(again);
-        for lane in 0..subscriber.lanes.len() {
-            if !subscriber.lanes[lane].parked {
-                subscriber.mark_unread(lane as u8);
+        for lane in subscriber.lanes.numbers() {
+            if !subscriber.lanes[usize::from(lane)].parked {
+                subscriber.mark_unread(lane);
             }
         }
         sweeping::go_on(self, key);
@@ -247,9 +259,14 @@ impl Shard {
         let Some(&key) = self.by_number.get(&compiled.number) else { return };
         let hosts = [0, 1, 2].map(|action| self.host(&compiled.requests[action].host));
         let now = self.shared.clock.monotonic();
+        let (thread, threads) = (self.thread, self.shared.threads);
         let subscriber = &mut self.subscribers[key];
+        // Its lanes stay where they are until they are sent elsewhere, and its parts are shared out as they are.
+        let spread = Spread { shards: subscriber.spread.shards, ..compiled.spread(threads) };
+        subscriber.concurrency = spread.share(compiled.spec.concurrency, thread).max(1);
         if subscriber.compiled.spec.rate_limit != compiled.spec.rate_limit {
-            subscriber.bucket = compiled.spec.rate_limit.map(|limit| Bucket::new(limit, now));
+            let limit = compiled.spec.rate_limit.map(|limit| spread.share_of_rate(limit, thread));
+            subscriber.bucket = limit.map(|limit| Bucket::new(limit, now));
         }
         subscriber.compiled = compiled;
         // It may stand in the queue of the host it had: that queue serves it once more, which is harmless.
@@ -270,14 +287,14 @@ impl Shard {
         subscriber.fortune = Fortune::default();
         if let Some(since) = paused_since {
             let paused = now.since(since);
-            for lane in &mut subscriber.lanes {
+            for lane in subscriber.lanes.iter_mut() {
                 lane.feed.prolong(paused);
             }
         }
         self.set_going(key);
     }
 
-    fn remove(&mut self, number: SubscriptionNumber) {
+    pub(super) fn remove(&mut self, number: SubscriptionNumber) {
         if let Some(key) = self.by_number.remove(&number) {
             self.subscribers.remove(key);
         }
@@ -297,7 +314,7 @@ impl Shard {
             Some((self.hosts[*host].key.clone(), retry_at))
         });
         let mut replays = std::collections::BTreeMap::<u64, u64>::new();
-        for lane in &subscriber.lanes {
+        for lane in subscriber.lanes.iter() {
             let feed = &lane.feed;
             let head = lane.tail.head();
             seen.cursor += feed.cursor().0;
@@ -329,13 +346,13 @@ impl Shard {
         Some(seen)
     }
 
-    fn record_now(&mut self, number: SubscriptionNumber, reply: oneshot::Sender<()>) {
+    pub(super) fn record_now(&mut self, number: SubscriptionNumber, reply: oneshot::Sender<()>) {
         let Some(&key) = self.by_number.get(&number) else {
             let _ = reply.send(());
             return;
         };
-        for lane in 0..self.subscribers[key].lanes.len() {
-            self.mark_dirty(key, lane as u8, true);
+        for lane in self.subscribers[key].lanes.numbers() {
+            self.mark_dirty(key, lane, true);
         }
         self.unrecorded.waiters.push(reply);
         self.unrecorded.rung.notify_one();
@@ -349,16 +366,16 @@ impl Shard {
             return false;
         }
         subscriber.due.clear();
-        for slot in &mut subscriber.lanes {
+        for slot in subscriber.lanes.iter_mut() {
             slot.page = None;
             slot.fetched.clear();
             slot.swept.clear();
             slot.feed.begin_again(slot.tail.head());
         }
-        for lane in 0..subscriber.lanes.len() {
+        for lane in subscriber.lanes.numbers() {
             // Parked at the end of its lane, it would wait for the next change.
-            self.subscribers[key].mark_unread(lane as u8);
-            self.mark_dirty(key, lane as u8, false);
+            self.subscribers[key].mark_unread(lane);
+            self.mark_dirty(key, lane, false);
         }
         true
     }
@@ -372,8 +389,8 @@ impl Shard {
         for lane in lanes.iter_mut().filter(|lane| lane.feed.position() > Seq(0)) {
             lane.feed.start_sweep(kind, replay);
         }
-        for lane in 0..lanes.len() {
-            self.mark_dirty(key, lane as u8, false);
+        for lane in lanes.numbers() {
+            self.mark_dirty(key, lane, false);
         }
         sweeping::go_on(self, key);
         true
@@ -384,7 +401,7 @@ impl Shard {
         let Some(&key) = self.by_number.get(&number) else { return 0 };
         let subscriber = &mut self.subscribers[key];
         let mut hastened = Vec::new();
-        for slot in &mut subscriber.lanes {
+        for slot in subscriber.lanes.iter_mut() {
             let ordinals: Vec<Ordinal> = slot.feed.waiting().keys().copied().collect();
             for ordinal in ordinals {
                 slot.feed.hasten(ordinal, now);
@@ -402,7 +419,7 @@ impl Shard {
 
     fn needs(&self, number: SubscriptionNumber, lane: u8) -> Option<Needs> {
         let subscriber = &self.subscribers[*self.by_number.get(&number)?];
-        let feed = &subscriber.lanes[usize::from(lane)].feed;
+        let feed = &subscriber.lanes.get(lane)?.feed;
         let mut documents = feed.held() | feed.doubt();
         documents |= feed.dead();
         documents.extend(feed.waiting().keys().map(|ordinal| ordinal.0));

@@ -92,8 +92,9 @@ impl App {
                 found.map(|document| (lane.index, document.row.ordinal)).into_iter().collect()
             }
         };
-        let letters = letters.into_iter().map(|(lane, ordinal)| (lane, ordinal, Seq(0))).collect();
-        let dropped = self.journey.ask(number, |reply| Command::DropDead(number, letters, reply)).await;
+        let letters: Vec<_> = letters.into_iter().map(|(lane, ordinal)| (lane, ordinal, Seq(0))).collect();
+        let drop = |reply| Command::DropDead(number, letters.clone(), reply);
+        let dropped = self.journey.ask(number, drop).await;
         let dropped = dropped.ok_or(Failure::Stopping)?;
         if dropped == 0 && document.is_some() {
             return Err(Failure::NotFound("there is no dead letter of this document".into()));

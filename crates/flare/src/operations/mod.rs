@@ -5,6 +5,7 @@ mod notices;
 mod replays;
 mod resources;
 mod retention;
+mod shards;
 mod subscriptions;
 
 use std::sync::Arc;
@@ -20,10 +21,11 @@ use http::HeaderValue;
 
 pub use notices::Notices;
 pub use replays::ReplayDraft;
+pub use shards::Rearrangements;
 
 use crate::config::Config;
 use crate::door::Clock;
-use crate::journey::{Command, Compiled, Event, Journey, Standstill};
+use crate::journey::{Compiled, Event, Journey, Standstill};
 use crate::network::Destinations;
 use crate::registry::{Registry, Subscription};
 
@@ -69,6 +71,7 @@ pub struct App {
     limits: Limits,
     user_agent: HeaderValue,
     notices: Notices,
+    rearrangements: Rearrangements,
     /// Changes of the catalog happen one after the other, so that memory and store agree.
     catalog: tokio::sync::Mutex<()>,
 }
@@ -82,6 +85,7 @@ impl App {
         journey: Journey,
         destinations: Destinations,
         notices: Notices,
+        rearrangements: Rearrangements,
     ) -> App {
         let delivery = &config.delivery;
         let limits = Limits {
@@ -104,6 +108,7 @@ impl App {
             limits,
             user_agent,
             notices,
+            rearrangements,
             catalog: tokio::sync::Mutex::default(),
         }
     }
@@ -162,7 +167,7 @@ impl App {
             let standstill = standstill(&subscription.stored);
             let compiled = subscription.compiled.clone();
             self.registry.put_subscription(subscription);
-            self.journey.send(number, Command::Open { compiled, opened: mine, standstill, fresh }).await;
+            self.journey.open(&compiled, mine, standstill, fresh).await;
         }
         Ok(())
     }

@@ -129,7 +129,11 @@ impl App {
         let total =
             lanes.iter().filter(|lane| lane.lane.resource == resource).map(|lane| lane.documents).sum();
         let kind = SweepKind::Replay { since };
-        let begun = self.journey.ask(number, |reply| Command::Sweep(number, kind, replay, reply)).await;
+        // All of its threads begin it or none: sweeps only end meanwhile, because the catalog is held.
+        let begun = match self.journey.ask(number, |reply| Command::MaySweep(number, reply)).await {
+            Some(true) => self.journey.ask(number, |reply| Command::Sweep(number, kind, replay, reply)).await,
+            other => other,
+        };
         match begun {
             Some(true) => Ok(total),
             Some(false) => Err(Failure::Conflict(
@@ -173,15 +177,16 @@ impl App {
 
     async fn request(&self, subscription: &Subscription, documents: Vec<Document>, replay: u64) -> Done<u64> {
         let number = subscription.number();
-        let rows = documents.iter().map(|document| (document.lane.index, document.row)).collect();
-        let taken = self.journey.ask(number, |reply| Command::Request(number, rows, replay, reply)).await;
+        let rows: Vec<_> = documents.iter().map(|document| (document.lane.index, document.row)).collect();
+        let request = |reply| Command::Request(number, rows.clone(), replay, reply);
+        let taken = self.journey.ask(number, request).await;
         Ok(taken.ok_or(Failure::Stopping)? as u64)
     }
 
     async fn ask_number(
         &self,
         subscription: &Subscription,
-        command: impl FnOnce(flare_model::ids::SubscriptionNumber, tokio::sync::oneshot::Sender<usize>) -> Command,
+        command: impl Fn(flare_model::ids::SubscriptionNumber, tokio::sync::oneshot::Sender<usize>) -> Command,
     ) -> Done<usize> {
         let number = subscription.number();
         let answer = self.journey.ask(number, |reply| command(number, reply)).await;

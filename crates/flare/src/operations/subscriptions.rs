@@ -148,7 +148,8 @@ impl App {
         let spec = self.check(&draft, &current.compiled.resource)?;
         let stored = Stored { draft, updated_at: self.clock.now(), ..current.stored.clone() };
         let changed = self.replace(&current, stored, spec.keys()).await?;
-        self.journey.send(changed.number(), Command::Replace(changed.compiled.clone())).await;
+        self.journey.send(changed.number(), || Command::Replace(changed.compiled.clone())).await;
+        self.rearrange_if_needed(&changed).await;
         Ok(changed)
     }
 
@@ -256,14 +257,15 @@ impl App {
 
     async fn stand(&self, subscription: &Subscription, paused_since: Option<Timestamp>) {
         let (number, standstill) = (subscription.number(), standstill(&subscription.stored));
-        self.journey.send(number, Command::Stand { number, standstill, paused_since }).await;
+        let stand = || Command::Stand { number, standstill: standstill.clone(), paused_since };
+        self.journey.send(number, stand).await;
     }
 
     /// Deletes a subscription with its feeds.
     pub async fn delete_subscription(&self, resource: &ResourceId, id: &SubscriptionId) -> Done<()> {
         let _catalog = self.catalog.lock().await;
         let current = self.subscription(resource, id)?;
-        self.journey.send(current.number(), Command::Remove(current.number())).await;
+        self.journey.remove(current.number()).await;
         self.store.catalog.delete(EntityKind::Subscription, id.as_str()).await?;
         self.registry.remove_subscription(id);
         tracing::info!(subscription.id = %id, "subscription deleted");

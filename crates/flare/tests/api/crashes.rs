@@ -172,6 +172,7 @@ async fn killing_it_again_and_again_under_load_loses_nothing() {
     let setup = Setup::default()
         .with("FLARE_DELIVERY_ISSUE_BLOCK", "16")
         .with("FLARE_DELIVERY_WINDOW", "32")
+        .with("FLARE_DELIVERY_THREADS", "3")
         .with("FLARE_DELIVERY_TAIL_BYTES", "64KB");
     let mut story = Story::with(setup, receiver).await;
     let delivery = json!({"retry": {"quantity": 1_000_000, "interval": "20ms", "maxInterval": "100ms"}});
@@ -190,6 +191,9 @@ async fn killing_it_again_and_again_under_load_loses_nothing() {
             let body = json!({"endpoint": endpoint, "delivery": delivery, "start": "beginning"});
             subscriptions.push(story.subscribe(body).await);
         }
+        // Kills also fall into the time in which its lanes go from thread to thread.
+        let shards = 1 + dice.roll(4);
+        story.api().patch(&subscriptions[0], &json!({"shards": shards})).await.expect(200);
         let before = shared.accepted.lock().unwrap().clone();
         story.flare.kill();
         // Nothing of the dead process is still on its way when the next one begins.

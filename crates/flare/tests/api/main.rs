@@ -27,6 +27,7 @@ mod program;
 mod replays;
 mod resources;
 mod retention;
+mod shards;
 mod stopping;
 mod subscriptions;
 mod verdicts;

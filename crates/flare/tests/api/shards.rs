@@ -1,0 +1,137 @@
+//! Shards: several delivery threads serve one subscription, and their number changes while it works.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::order::{insist_on_order, state_of};
+use crate::support::{Receiver, Reply, Setup, Story, document_url, until_true};
+
+fn four_threads() -> Setup {
+    Setup::default().with("FLARE_DELIVERY_THREADS", "4")
+}
+
+fn slow(millis: u64) -> Reply {
+    Reply::After(Duration::from_millis(millis), Box::new(Reply::Status(200)))
+}
+
+#[tokio::test]
+async fn shards_are_bounded_by_lanes_concurrency_and_rate() {
+    let story = Story::begin().await;
+    let url = story.receiver.url("/told");
+    let body = |shards: u32, delivery: serde_json::Value| json!({"endpoint": {"url": url}, "shards": shards, "delivery": delivery});
+    let post = |body: serde_json::Value| {
+        let (api, path) = (story.api(), story.subscriptions());
+        async move { api.post(&path, &body).await }
+    };
+    post(body(0, json!({}))).await.refused(400, &["shards", "at least 1"]);
+    post(body(9, json!({}))).await.refused(400, &["shards", "lanes", "8"]);
+    post(body(3, json!({"concurrency": 2}))).await.refused(400, &["shards", "delivery.concurrency", "2"]);
+    let rate = json!({"rateLimit": {"quantity": 2, "interval": "1s"}});
+    post(body(3, rate)).await.refused(400, &["shards", "delivery.rateLimit.quantity", "2"]);
+    let created = post(body(4, json!({}))).await.expect(201).json();
+    assert_eq!(created["shards"], 4);
+}
+
+#[tokio::test]
+async fn shards_share_out_the_concurrency() {
+    let story = Story::with(four_threads(), Receiver::answering(|_| slow(20)).await).await;
+    let url = story.receiver.url("/told");
+    let body = json!({"endpoint": {"url": url}, "shards": 3, "delivery": {"concurrency": 7}});
+    let subscription = story.subscribe(body).await;
+    for document in 0..100 {
+        story.put(document, 1).await;
+    }
+    let status = story.settled(&subscription).await;
+    assert_eq!(story.receiver.count(), 100);
+    assert_eq!((&status["delivered"], &status["feed"]["held"]), (&json!(100), &json!(100)));
+    let most = story.receiver.most_in_flight();
+    assert!((4..=7).contains(&most), "{most} at once");
+}
+
+#[tokio::test]
+async fn shards_share_out_the_rate() {
+    let story = Story::with(four_threads(), Receiver::start().await).await;
+    let rate = json!({"quantity": 100, "interval": "1s", "burst": 4});
+    let url = story.receiver.url("/told");
+    let body = json!({"endpoint": {"url": url}, "shards": 4, "delivery": {"rateLimit": rate}});
+    let subscription = story.subscribe(body).await;
+    for document in 0..160 {
+        story.put(document, 1).await;
+    }
+    story.settled(&subscription).await;
+    let requests = story.receiver.requests();
+    assert_eq!(requests.len(), 160);
+    let steady = (requests[99].at - requests[0].at).as_secs_f64();
+    assert!(steady > 0.85, "a hundred in {steady} s");
+}
+
+#[tokio::test]
+async fn the_number_changes_while_it_works_and_nothing_is_lost_repeated_or_out_of_order() {
+    let story = Story::with(four_threads(), Receiver::answering(|_| slow(2)).await).await;
+    let subscription = story.subscribe_simply(json!({"concurrency": 12})).await;
+    let (api, stop) = (story.api(), tokio_util::sync::CancellationToken::new());
+    let origin = tokio::spawn({
+        let stop = stop.clone();
+        async move {
+            let mut revision = 0;
+            while !stop.is_cancelled() {
+                revision += 1;
+                for document in 0..20 {
+                    api.put(&document_url(document), &json!({"rev": revision})).await;
+                }
+            }
+            revision
+        }
+    });
+    for shards in [4, 2, 8, 1, 3] {
+        let patched = story.api().patch(&subscription, &json!({"shards": shards})).await.expect(200).json();
+        assert_eq!(patched["shards"], shards);
+        let words = format!("\"shards\":{shards}");
+        until_true("it is served by so many", || story.flare.logged(&words).is_some()).await;
+        let before = story.receiver.count();
+        story.receiver.wait_for(before + 50).await;
+    }
+    stop.cancel();
+    let revision: i64 = origin.await.unwrap();
+    let status = story.settled(&subscription).await;
+    let requests = story.receiver.requests();
+    insist_on_order(&requests);
+    let state = state_of(&requests);
+    assert!(state.len() == 20 && state.values().all(|newest| *newest == revision), "{state:?}");
+    let mut told = HashSet::new();
+    for request in &requests {
+        let change = (request.document().to_owned(), request.sequence());
+        assert!(told.insert(change), "told twice: {} {}", request.document(), request.sequence());
+    }
+    assert_eq!(status["delivered"], requests.len());
+}
+
+#[tokio::test]
+async fn a_subscription_that_is_paused_or_deleted_while_its_shards_change_stays_so() {
+    let story = Story::with(four_threads(), Receiver::answering(|_| slow(300)).await).await;
+    let subscription = story.subscribe_simply(json!({"concurrency": 4})).await;
+    for document in 0..8 {
+        story.put(document, 1).await;
+    }
+    story.receiver.wait_for(4).await;
+    story.api().patch(&subscription, &json!({"shards": 4})).await.expect(200);
+    story.command(&subscription, "pause").await.expect(200);
+    let words = "another number of shards";
+    until_true("it has moved", || story.flare.logged(words).is_some()).await;
+    let status = story.until_status(&subscription, "idle", |status| status["feed"]["inFlight"] == 0).await;
+    assert_eq!((&status["status"], &status["delivered"]), (&json!("paused"), &json!(4)));
+    let before = story.receiver.count();
+    story.command(&subscription, "resume").await.expect(200);
+    story.receiver.wait_for(before + 4).await;
+    story.api().patch(&subscription, &json!({"shards": 2})).await.expect(200);
+    story.api().delete(&subscription).await.expect(204);
+    until_true("what was in flight is over", || story.receiver.in_flight() == 0).await;
+    story.put(1, 2).await;
+    let other = story.subscribe_simply(json!({})).await;
+    story.put(2, 2).await;
+    story.settled(&other).await;
+    let late = story.receiver.requests().into_iter().filter(|request| request.revision() == 2).count();
+    assert_eq!(late, 1, "only the other subscription is told");
+}
