@@ -33,7 +33,8 @@ pub struct FeedWrite {
 pub struct ListStandings {
     /// Of which subscription.
     pub subscription: SubscriptionNumber,
-    /// Dead letters, or those waiting for a retry. Standings that are only doubtful are in neither list.
+    /// Dead letters, or those waiting for a retry. Standings that are leased or only
+    /// doubtful are in neither list.
     pub dead: bool,
     /// Skip so many.
     pub offset: u64,

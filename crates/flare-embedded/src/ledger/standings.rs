@@ -14,6 +14,7 @@ const WAITING: i64 = 0;
 /// The state of a dead letter, as stored.
 pub(crate) const GAVE_UP: i64 = 1;
 const DOUBTFUL: i64 = 2;
+const LEASED: i64 = 3;
 
 /// Writes and clears standings.
 pub(crate) struct Writing<'c> {
@@ -35,6 +36,7 @@ impl<'c> Writing<'c> {
     pub fn put(&mut self, feed: i64, standing: &Standing) -> rusqlite::Result<()> {
         let (state, due) = match standing.state {
             State::Waiting { due } => (WAITING, Some(due.millis())),
+            State::Leased { until } => (LEASED, Some(until.millis())),
             State::GaveUp => (GAVE_UP, None),
             State::Doubtful => (DOUBTFUL, None),
         };
@@ -62,6 +64,7 @@ fn read(row: &Row) -> Work<Standing> {
     };
     let state = match (row.get(3)?, row.get::<_, Option<i64>>(4)?) {
         (WAITING, Some(due)) => State::Waiting { due: Timestamp::from_millis(due) },
+        (LEASED, Some(until)) => State::Leased { until: Timestamp::from_millis(until) },
         (GAVE_UP, _) => State::GaveUp,
         (DOUBTFUL, _) => State::Doubtful,
         _ => return Err(senseless("the state")),
@@ -84,7 +87,7 @@ fn read(row: &Row) -> Work<Standing> {
 pub(crate) fn alive(connection: &Connection, feed: i64) -> Work<Vec<Standing>> {
     let mut alive = connection.prepare_cached(
         "SELECT ordinal, seq, doubt, state, due, replay, trouble FROM standings
-         WHERE feed = ?1 AND state IN (0, 2)",
+         WHERE feed = ?1 AND state IN (0, 2, 3)",
     )?;
     let mut rows = alive.query([feed])?;
     let mut standings = Vec::new();

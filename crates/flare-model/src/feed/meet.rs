@@ -41,6 +41,11 @@ impl Feed {
             return Met::Settled;
         }
         self.holes.insert(row.seq, row.ordinal);
+        // What was asked for, or came back from a lease, is decided once that is durable.
+        if self.unrecorded.contains(&row.ordinal) {
+            self.again.insert(row.ordinal, row.seq);
+            return Met::Busy;
+        }
         match self.begin(row) {
             Some(attempt) => Met::Send(attempt),
             None => Met::Settled,
@@ -111,7 +116,7 @@ impl Feed {
             attempts: trouble.map_or(0, |trouble| trouble.attempts),
             first_attempt_at: trouble.map(|trouble| trouble.first_attempt_at),
         };
-        let open = Open { seq: row.seq, action, replay: attempt.replay, newer: None };
+        let open = Open { seq: row.seq, action, replay: attempt.replay, newer: None, leased: false };
         self.open.insert(row.ordinal, open);
         Some(attempt)
     }

@@ -13,6 +13,7 @@
 //! sent.
 
 mod decide;
+mod lease;
 mod meet;
 mod open;
 mod pending;
@@ -71,7 +72,8 @@ pub struct Feed {
     open: BTreeMap<Ordinal, Open>,
     /// Documents that changed while they were in flight and are to be decided again, with the hole they keep.
     again: BTreeMap<Ordinal, Seq>,
-    /// Documents handed over by a sweep or revived, whose standing is not durable yet: not to be sent before.
+    /// Documents handed over by a sweep, revived, or back from a lease, where that is not durable yet: not to be
+    /// sent before.
     unrecorded: BTreeSet<Ordinal>,
     /// After a crash: how to tell what is in doubt, until all that may have been open then is settled.
     judge: Option<Box<Judge>>,
@@ -92,6 +94,8 @@ struct Open {
     replay: u64,
     /// A newer change of the document that the reader met meanwhile.
     newer: Option<Seq>,
+    /// The client has it on a lease.
+    leased: bool,
 }
 
 /// One request to send. The feed takes the document as in flight until it is settled.
@@ -179,7 +183,7 @@ impl Feed {
         self.open.contains_key(&ordinal)
     }
 
-    /// Whether a document was asked for and no record that carries the request is durable yet.
+    /// Whether a document was asked for, or its lease ended, and no record that carries that is durable yet.
     pub fn is_unrecorded(&self, ordinal: Ordinal) -> bool {
         self.unrecorded.contains(&ordinal)
     }

@@ -46,6 +46,7 @@ impl Feed {
         let mut doubt = saved.dead_in_doubt;
         let mut waiting = BTreeMap::new();
         let mut unjudged = RoaringTreemap::new();
+        let (mut open, mut done) = (BTreeMap::new(), RoaringTreemap::new());
         for standing in saved.standings {
             if standing.doubt {
                 doubt.insert(standing.ordinal.0);
@@ -56,18 +57,18 @@ impl Feed {
                     unjudged.insert(standing.ordinal.0);
                 }
                 waiting.insert(standing.ordinal, standing);
+            } else if let State::Leased { .. } = standing.state {
+                if rules.keeps(Rule::LeaseSurvives) {
+                    open.extend(Feed::reopened(&standing).map(|lease| (standing.ordinal, lease)));
+                }
+                done.insert(standing.ordinal.0);
+                waiting.insert(standing.ordinal, standing);
             }
         }
         let ahead = if rules.keeps(Rule::Ahead) { saved.ahead } else { Ahead::default() };
         let extras = ahead.extras.iter().copied().collect();
         let needed = saved.issued > saved.cursor || ahead.horizon > saved.cursor;
-        let judge = Judge {
-            cursor: saved.cursor,
-            issued: saved.issued,
-            ahead,
-            done: RoaringTreemap::new(),
-            until: None,
-        };
+        let judge = Judge { cursor: saved.cursor, issued: saved.issued, ahead, done, until: None };
         Feed {
             read: saved.cursor,
             holes: Default::default(),
@@ -78,7 +79,7 @@ impl Feed {
             doubt,
             waiting,
             dead: saved.dead,
-            open: Default::default(),
+            open,
             again: Default::default(),
             unrecorded: Default::default(),
             unjudged,
@@ -140,11 +141,11 @@ impl Feed {
         }
     }
 
-    /// Nothing is in flight and nothing will be sent: the last record of a clean stop says so, and the next
+    /// Nothing is in flight but leases, and nothing will be sent: the last record of a clean stop says so, and the next
     /// life has nothing to doubt. It takes the mark back altogether, not only to the cursor: the next life then
     /// has to ask for a mark before it retries anything, and its absence tells that no retry was under way.
     pub fn close(&mut self) {
-        debug_assert!(self.open.is_empty(), "a clean stop has nothing in flight");
+        debug_assert!(self.open.values().all(|open| open.leased), "a clean stop has nothing in flight");
         self.end_judging();
         let clean = if self.rules.keeps(Rule::StopIsClean) { Seq(0) } else { self.cursor() };
         self.issued = match &self.judge {

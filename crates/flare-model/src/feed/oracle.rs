@@ -255,6 +255,10 @@ impl Watch for Oracle {
         }
     }
 
+    fn reopens(&mut self, attempt: &Attempt, answered: bool) {
+        self.rows[attempt.ordinal.0 as usize - 1].excused |= answered;
+    }
+
     fn begins_again(&mut self, rows: &[Row], head: Seq) {
         self.found = Found::anything_up_to(head);
         for row in rows {
@@ -296,7 +300,16 @@ fn scope(die: u32) -> Scope {
     let pick = |shift: u32, of: &[u64]| of[(die >> shift) as usize % of.len()];
     Scope {
         docs: pick(0, &[5, 3, 2, 1]) as usize,
-        left: Left { events: 40, crashes: 5, stops: 2, replays: 5, drops: 3, restores: 0, beginnings: 1 },
+        left: Left {
+            events: 40,
+            crashes: 5,
+            stops: 2,
+            replays: 5,
+            drops: 3,
+            restores: 0,
+            beginnings: 1,
+            leases: pick(20, &[0, 0, 6, 24]) as u8,
+        },
         records: if pick(8, &[0, 1]) == 0 { Records::Apart } else { Records::AtOnce },
         block: pick(12, &[4, 1, 2, 16]),
         window: Some(pick(16, &[3, 1, 2, 100])),
@@ -392,11 +405,12 @@ fn the_oracle_sees_when_a_rule_is_gone() {
         Rule::DisplacedDoubt,
         Rule::GiveUpNewest,
         Rule::SweepAhead,
+        Rule::LeaseStands,
         Rule::OtherLog,
         Rule::OtherDocuments,
     ];
     for rule in Rule::ALL.into_iter().filter(|rule| !unseen.contains(rule)) {
-        let seen = (1..2_000).any(|seed| run(&loaded_dice(seed), Some(rule)).is_err());
+        let seen = (1..6_000).any(|seed| run(&loaded_dice(seed), Some(rule)).is_err());
         assert!(seen, "{rule:?}");
     }
 }

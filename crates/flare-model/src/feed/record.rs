@@ -193,7 +193,9 @@ impl Feed {
     /// An attempt that was pushed out of the window is still open, and what stands for it may stand for a newer
     /// change: then nothing else in the ledger tells that, say, a delete was under way below it.
     fn in_doubt_if_it_ends_here(&self, ordinal: Ordinal) -> bool {
-        let under_way = self.open.get(&ordinal).is_some_and(|open| open.action.leaves_doubt());
+        // The next life finds a lease open, and knows.
+        let alone = |open: &super::Open| open.action.leaves_doubt() && !open.leased;
+        let under_way = self.open.get(&ordinal).is_some_and(alone);
         self.doubt.contains(ordinal.0) || under_way && self.rules.keeps(Rule::DisplacedDoubt)
     }
 

@@ -60,6 +60,12 @@ pub(super) enum Rule {
     ReplayDurable,
     /// A change has one identity, whether a replay is pending or not.
     ReplayOwnId,
+    /// A lease is still out after a crash.
+    LeaseSurvives,
+    /// What was leased is sent again once the end of the lease is durable.
+    LeaseEndDurable,
+    /// A lease stands for itself, also when a newer change is pushed out of the window.
+    LeaseStands,
     /// Numbers of another log mean nothing.
     OtherLog,
     /// Neither do the numbers of its documents.
@@ -70,7 +76,7 @@ pub(super) enum Rule {
 
 #[cfg(test)]
 impl Rule {
-    pub(super) const ALL: [Rule; 31] = [
+    pub(super) const ALL: [Rule; 34] = [
         Rule::Ahead,
         Rule::Outrun,
         Rule::OutdatedRead,
@@ -99,6 +105,9 @@ impl Rule {
         Rule::SweepAhead,
         Rule::ReplayDurable,
         Rule::ReplayOwnId,
+        Rule::LeaseSurvives,
+        Rule::LeaseEndDurable,
+        Rule::LeaseStands,
         Rule::OtherLog,
         Rule::OtherDocuments,
         Rule::ForgetUnrecorded,

@@ -10,6 +10,9 @@ impl Feed {
     pub fn settle(&mut self, ordinal: Ordinal, verdict: Verdict) -> Settled {
         let Some(open) = self.open.remove(&ordinal) else { return Settled::Done };
         self.delta.dirty = true;
+        if open.leased {
+            self.end_lease(ordinal);
+        }
         match verdict {
             Verdict::Delivered => {
                 self.set_held(ordinal, open.action != Action::Delete);
@@ -52,9 +55,11 @@ impl Feed {
     }
 
     /// While the reader is more than `window` changes beyond the oldest hole, that hole becomes a standing, so
-    /// that one hanging request does not stop the cursor for ever.
+    /// that one hanging request does not stop the cursor for ever. A lease does not last for ever.
     pub fn displace(&mut self, window: u64, now: Timestamp) {
-        while let Some((&seq, &ordinal)) = self.holes.first_key_value() {
+        while let Some((&seq, &ordinal)) =
+            self.holes.iter().find(|(_, ordinal)| !self.is_held_by_lease(**ordinal))
+        {
             if self.read.0.saturating_sub(seq.0) < window {
                 return;
             }

@@ -34,6 +34,11 @@ pub enum State {
         /// When.
         due: Timestamp,
     },
+    /// Handed to a client that pulls: in flight until it is settled, or until this time.
+    Leased {
+        /// When it ends.
+        until: Timestamp,
+    },
     /// The policy gave it up: a dead letter. A newer revision or a replay revives it.
     GaveUp,
     /// Nothing is owed, but the client's state is unknown (a discarded notification after a lost answer).

@@ -105,9 +105,12 @@ impl Feed {
         (row.seq <= self.read || settled) && !(busy && self.rules.keeps(Rule::SweepWaits))
     }
 
-    /// Makes a document that is waiting due now.
+    /// Makes a document that is waiting due now. One that is leased is in flight.
     pub fn hasten(&mut self, ordinal: Ordinal, now: Timestamp) -> bool {
         let Some(standing) = self.waiting.get_mut(&ordinal) else { return false };
+        if let State::Leased { .. } = standing.state {
+            return false;
+        }
         standing.state = State::Waiting { due: now };
         self.delta.standings.insert(ordinal);
         self.delta.dirty = true;

@@ -145,3 +145,67 @@ fn a_replay_since_a_time_passes_what_is_older() {
     feed.recorded();
     assert_eq!(feed.retry(&row(2, 2)).map(|attempt| attempt.replay), Some(6));
 }
+
+/// A feed whose one document is out on a lease.
+fn leased() -> (Feed, Attempt) {
+    let mut feed = feed();
+    let Met::Send(attempt) = feed.read(&row(1, 1)) else { panic!("it is sent") };
+    let Verdict::Retry { trouble, .. } = failure(attempt.attempts + 1) else { unreachable!() };
+    feed.lease(attempt.ordinal, Timestamp::from_millis(5_000), trouble);
+    (feed, attempt)
+}
+
+fn reopened(feed: &mut Feed) -> Feed {
+    let mut saved = Saved::default();
+    ledger::write(&mut saved, &feed.take_record().expect("there is something to record"));
+    feed.recorded();
+    Feed::open(saved, Seq(10))
+}
+
+#[test]
+fn a_lease_is_in_flight_and_stands() {
+    let (mut feed, attempt) = leased();
+    assert_eq!((feed.in_flight(), feed.unsettled(), feed.cursor()), (1, 0, Seq(1)), "the cursor goes on");
+    assert_eq!(feed.leases().count(), 1);
+    assert!(!feed.hasten(attempt.ordinal, NOW), "it is not waiting");
+    assert!(!feed.request(&row(1, 1), 3, NOW), "it is in flight");
+    assert_eq!(feed.read(&row(1, 2)), Met::Busy);
+    let again = reopened(&mut feed);
+    assert_eq!(again.leased(attempt.ordinal), feed.leased(attempt.ordinal), "in the next life too");
+    assert_eq!(again.in_flight(), 1);
+}
+
+#[test]
+fn what_was_leased_is_decided_again_once_its_end_is_durable() {
+    let (mut feed, attempt) = leased();
+    assert!(feed.take_record().is_some());
+    assert_eq!(feed.settle(attempt.ordinal, Verdict::Delivered), super::Settled::Done);
+    feed.recorded();
+    assert!(feed.is_unrecorded(attempt.ordinal), "that record was taken before");
+    assert_eq!(feed.read(&row(1, 2)), Met::Busy);
+    assert_eq!(feed.retry(&row(1, 2)), None);
+    assert!(feed.take_record().is_some());
+    feed.recorded();
+    let next = feed.retry(&row(1, 2)).expect("it is due");
+    assert_eq!((next.seq, next.action, next.attempts), (Seq(2), super::Action::Update, 0));
+}
+
+#[test]
+fn a_lease_taken_back_was_no_attempt_and_leaves_no_doubt() {
+    let (mut feed, attempt) = leased();
+    feed.take_back(attempt.ordinal, NOW);
+    let feed = reopened(&mut feed);
+    let standing = &feed.waiting()[&attempt.ordinal];
+    assert_eq!((standing.state, standing.doubt), (State::Waiting { due: NOW }, false));
+    assert_eq!(standing.trouble.as_ref().unwrap().attempts, 0);
+}
+
+#[test]
+fn a_stop_leaves_a_lease_out_with_nothing_to_judge() {
+    let (mut feed, attempt) = leased();
+    feed.close();
+    let mut feed = reopened(&mut feed);
+    assert_eq!((feed.issued(), feed.doubt().len()), (Seq(0), 0));
+    assert_eq!(feed.settle(attempt.ordinal, Verdict::Discarded), super::Settled::Done);
+    assert_eq!((feed.held().len(), feed.doubt().len(), feed.waiting().len()), (0, 0, 0));
+}

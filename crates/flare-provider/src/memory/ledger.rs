@@ -170,7 +170,7 @@ impl Ledger for Engine {
         let wanted = |standing: &Standing| match standing.state {
             State::GaveUp => list.dead,
             State::Waiting { .. } => !list.dead,
-            State::Doubtful => false,
+            State::Leased { .. } | State::Doubtful => false,
         };
         let mut found = Vec::new();
         for (lane, feed) in durable.feeds.of(list.subscription) {

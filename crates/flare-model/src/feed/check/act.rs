@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use super::super::{Attempt, Filled, Met, Record, SweepKind, Trouble, Verdict};
+use super::super::{Attempt, Filled, Met, Record, Saved, Standing, State, SweepKind, Trouble, Verdict};
 use super::ledger;
 use super::step::{Answer, Left, Records, Scope, Step};
 use super::watch::{Life, Watch};
-use super::world::{Backup, NOW, World};
+use super::world::{Backup, Lease, NOW, World};
 use crate::document::{Effect, Intent, Row, apply};
 use crate::feed::rule::Rules;
 use crate::ids::{Ordinal, Seq};
@@ -63,15 +63,21 @@ impl<W: Watch> World<W> {
             Step::RetryStale(doc) => self.retry(self.stale[doc].expect("a step that can happen"), scope)?,
             Step::Answer(doc, answer) => {
                 let attempt = self.open[doc].take().expect("a step that can happen");
+                self.out[doc] = Lease::No;
                 self.feed.settle(attempt.ordinal, verdict(&attempt, answer));
                 self.watch.ends(&attempt, answer);
+            }
+            Step::Lease(doc) => {
+                self.left.leases -= 1;
+                let attempt = self.open[doc].expect("a step that can happen");
+                self.feed.lease(attempt.ordinal, NOW, trouble(&attempt));
             }
             Step::Displace => self.feed.displace(scope.window.expect("a step that can happen"), NOW),
             Step::Take => self.take_record()?,
             Step::Commit => self.commit(),
             Step::Crash => {
                 self.left.crashes -= 1;
-                self.crash();
+                self.crash()?;
             }
             Step::Stop => {
                 self.left.stops -= 1;
@@ -106,7 +112,7 @@ impl<W: Watch> World<W> {
             Step::Backup => self.backup = Some(Rc::new(self.back_up())),
             Step::Restore { ledger } => {
                 self.left.restores -= 1;
-                self.restore(ledger);
+                self.restore(ledger)?;
             }
         }
         Ok(())
@@ -233,21 +239,47 @@ impl<W: Watch> World<W> {
         ledger::write(Rc::make_mut(&mut self.saved), &record);
         self.feed.recorded();
         self.watch.commits();
+        for lease in leases(&self.saved) {
+            let doc = lease.ordinal.0 as usize - 1;
+            if self.out[doc] == Lease::No && self.open[doc].is_some_and(|open| open.seq == lease.seq) {
+                self.out[doc] = Lease::Out;
+            }
+        }
     }
 
     /// The process dies, or another owner takes the feed over: what was open may still arrive.
-    fn crash(&mut self) {
-        for open in &mut self.open {
-            if let Some(attempt) = open.take() {
+    fn crash(&mut self) -> Result<(), String> {
+        let leases = leases(&self.saved);
+        let mut answered = Vec::new();
+        for (doc, out) in self.out.iter_mut().enumerate() {
+            let lease = leases.iter().find(|lease| lease.ordinal.0 as usize - 1 == doc);
+            let before = std::mem::replace(out, Lease::No);
+            answered.extend(lease.filter(|_| before == Lease::Answered).map(|lease| lease.ordinal));
+            if before != Lease::No && lease.is_none() {
+                return Err(format!("the lease of document {doc} is out, and forgotten"));
+            }
+        }
+        for (doc, open) in self.open.iter_mut().enumerate() {
+            let lease = leases.iter().find(|lease| lease.ordinal.0 as usize - 1 == doc);
+            answered.extend(lease.filter(|_| open.is_none()).map(|lease| lease.ordinal));
+            if let Some(attempt) = open.take().filter(|open| lease.is_none_or(|lease| lease.seq != open.seq))
+            {
                 self.watch.ends(&attempt, Answer::Lost);
             }
         }
         self.hand = None;
         self.watch.opens(&self.saved, Life::AfterCrash);
+        for lease in leases {
+            let (doc, answered) = (lease.ordinal.0 as usize - 1, answered.contains(&lease.ordinal));
+            self.watch.reopens(&lease, answered);
+            self.open[doc] = Some(lease);
+            self.out[doc] = if answered { Lease::Answered } else { Lease::Reopened };
+        }
         if self.saved.strange {
             self.watch.restores(&self.rows);
         }
         self.reopen(self.feed.rules);
+        Ok(())
     }
 
     /// A clean stop: all is settled, the last record is durable.
@@ -256,6 +288,13 @@ impl<W: Watch> World<W> {
         self.record_at_once()?;
         let cursor = self.feed.cursor();
         self.watch.opens(&self.saved, Life::AfterStop { cursor });
+        for lease in leases(&self.saved) {
+            let out = &mut self.out[lease.ordinal.0 as usize - 1];
+            self.watch.reopens(&lease, *out == Lease::Answered);
+            if *out != Lease::Answered {
+                *out = Lease::Reopened;
+            }
+        }
         self.reopen(self.feed.rules);
         Ok(())
     }
@@ -284,10 +323,10 @@ impl<W: Watch> World<W> {
     }
 
     /// Log and ledger, or the log alone, are again what they were at the backup.
-    fn restore(&mut self, ledger: bool) {
+    fn restore(&mut self, ledger: bool) -> Result<(), String> {
         let backup = self.backup.take().expect("a step that can happen");
         let Backup { rows, head, saved } = backup.as_ref();
-        self.crash();
+        self.crash()?;
         (self.rows, self.head) = (rows.clone(), *head);
         if ledger {
             self.saved = saved.clone();
@@ -298,20 +337,12 @@ impl<W: Watch> World<W> {
         self.watch.restores(&self.rows);
         self.reopen(self.feed.rules);
         Rc::make_mut(&mut self.saved).strange = true;
+        Ok(())
     }
 }
 
 fn verdict(attempt: &Attempt, answer: Answer) -> Verdict {
-    // The count stands still, or there would be no end of states.
-    let trouble = Box::new(Trouble {
-        attempts: 1,
-        first_attempt_at: NOW,
-        last_attempt_at: NOW,
-        action: attempt.action,
-        status: None,
-        error: None,
-        response: None,
-    });
+    let trouble = trouble(attempt);
     match answer {
         Answer::Success => Verdict::Delivered,
         Answer::Discard => Verdict::Discarded,
@@ -320,4 +351,31 @@ fn verdict(attempt: &Attempt, answer: Answer) -> Verdict {
         Answer::LostAtLast => Verdict::GiveUp { doubtful: true, trouble },
         Answer::RefusedAtLast => Verdict::GiveUp { doubtful: false, trouble },
     }
+}
+
+fn trouble(attempt: &Attempt) -> Box<Trouble> {
+    // The count stands still, or there would be no end of states.
+    Box::new(Trouble {
+        attempts: 1,
+        first_attempt_at: NOW,
+        last_attempt_at: NOW,
+        action: attempt.action,
+        status: None,
+        error: None,
+        response: None,
+    })
+}
+
+/// The attempts that are out on a lease, by what the ledger says.
+fn leases(saved: &Saved) -> Vec<Attempt> {
+    let leased = saved.standings.iter().filter(|standing| matches!(standing.state, State::Leased { .. }));
+    let attempt = |standing: &Standing| Attempt {
+        ordinal: standing.ordinal,
+        seq: standing.seq,
+        action: standing.trouble.as_ref().expect("a lease says what it told").action,
+        replay: standing.replay,
+        attempts: 0,
+        first_attempt_at: None,
+    };
+    leased.map(attempt).collect()
 }

@@ -265,6 +265,12 @@ impl Watch for Ghost {
         }
     }
 
+    fn reopens(&mut self, attempt: &Attempt, answered: bool) {
+        let doc = &mut self.docs[attempt.ordinal.0 as usize - 1];
+        doc.answering = doc.now.promised == 0;
+        doc.now.excused |= answered;
+    }
+
     fn begins_again(&mut self, rows: &[Row], head: Seq) {
         self.found = Rc::new(Found::anything_up_to(head));
         for row in rows {

@@ -27,7 +27,9 @@ pub fn write(saved: &mut Saved, record: &Record) {
                     saved.dead_in_doubt.insert(standing.ordinal.0);
                 }
             }
-            State::Waiting { .. } | State::Doubtful => saved.standings.push(standing.clone()),
+            State::Waiting { .. } | State::Leased { .. } | State::Doubtful => {
+                saved.standings.push(standing.clone())
+            }
         }
     }
     saved.standings.sort_by_key(|standing| standing.ordinal);

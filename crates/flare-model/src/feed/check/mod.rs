@@ -153,6 +153,27 @@ fn a_feed_that_begins_again_sends_everything_again() {
 }
 
 #[test]
+fn leases_outlive_crashes_and_stops() {
+    let left = Left { leases: 1, ..SMALL.left };
+    let scope = Scope { left, answers: NOTHING_GIVEN_UP, block: 2, ..SMALL };
+    holds(scope);
+    holds(Scope { left: Left { leases: 2, stops: 1, events: 2, ..left }, ..scope });
+    holds(Scope { left: Left { replays: 1, events: 2, ..left }, answers: LOST_OR_REFUSED, ..scope });
+    holds(Scope { left: Left { crashes: 2, ..left }, answers: &[Answer::Success, Answer::Lost], ..scope });
+    holds_deeply(Scope { left: Left { crashes: 2, leases: 2, ..left }, answers: &Answer::ALL, ..scope });
+}
+
+#[test]
+fn leases_end_while_a_record_is_written_and_the_window_is_full() {
+    let left = Left { events: 2, leases: 2, ..SMALL.left };
+    let scope = Scope { left, answers: NOTHING_GIVEN_UP, records: Records::Apart, ..SMALL };
+    holds(scope);
+    let window = Left { events: 3, leases: 1, ..SMALL.left };
+    let answers = &[Answer::Success, Answer::Lost];
+    holds(Scope { docs: 2, left: window, answers, block: 2, window: Some(1), ..SMALL });
+}
+
+#[test]
 fn a_restore_puts_everything_in_doubt() {
     let left = Left { crashes: 0, restores: 1, ..SMALL.left };
     let scope = Scope { left, answers: LOST_OR_REFUSED, block: 2, ..SMALL };

@@ -88,6 +88,7 @@ impl Print {
             State::Waiting { .. } => 0,
             State::GaveUp => 1,
             State::Doubtful => 2,
+            State::Leased { .. } => 3,
         };
         let attempts = trouble.as_ref().map_or(0, |trouble| u64::from(trouble.attempts));
         self.words([ordinal.0, seq.0, u64::from(*doubt), state, *replay, attempts]);
@@ -191,8 +192,9 @@ impl Print {
         self.list(waiting.values(), Print::standing);
         self.bitmap(dead);
         self.list(open, |print, (ordinal, open)| {
-            let Open { seq, action, replay, newer } = open;
+            let Open { seq, action, replay, newer, leased } = open;
             print.words([ordinal.0, seq.0, *action as u64, *replay, newer.map_or(0, |seq| seq.0)]);
+            print.flag(*leased);
         });
         self.places(again);
         self.ordinals(unrecorded);

@@ -25,6 +25,8 @@ const MORE_IN_WINDOW: Scope = Scope { left: MORE_EVENTS.left, answers: NOTHING_F
 const GIVING_UP: Scope = Scope { answers: &[Answer::Success, Answer::LostAtLast], ..WINDOW };
 const REPLAY: Scope = Scope { left: Left { events: 2, replays: 1, ..SMALL.left }, sweeps: true, ..CRASH };
 const BEGIN_AGAIN: Scope = Scope { left: Left { beginnings: 1, ..SMALL.left }, ..CRASH };
+const LEASE: Scope = Scope { left: Left { leases: 1, ..SMALL.left }, ..CRASH };
+const LEASE_IN_WINDOW: Scope = Scope { left: LEASE.left, ..WINDOW };
 const RESTORE: Scope = Scope { left: Left { restores: 1, crashes: 0, ..SMALL.left }, ..CRASH };
 
 fn breaks(rule: Rule, scope: Scope) {
@@ -75,6 +77,9 @@ removed! {
     a_sweep_must_take_what_is_settled_ahead_of_the_reader: SweepAhead, REPLAY;
     a_replay_must_be_durable_before_it_is_sent: ReplayDurable, REPLAY;
     a_change_must_keep_its_identity_when_a_replay_is_pending: ReplayOwnId, REPLAY;
+    a_lease_must_outlive_a_crash: LeaseSurvives, LEASE;
+    the_end_of_a_lease_must_be_durable_before_more_is_sent: LeaseEndDurable, LEASE;
+    a_lease_must_stand_for_itself_in_a_full_window: LeaseStands, LEASE_IN_WINDOW;
     the_numbers_of_another_log_must_mean_nothing: OtherLog, RESTORE;
     the_documents_of_another_log_must_mean_nothing: OtherDocuments, RESTORE;
     a_feed_that_begins_again_must_forget_what_the_ledger_has: ForgetUnrecorded, BEGIN_AGAIN;

@@ -16,6 +16,8 @@ pub enum Step {
     /// A retry with a row that is not the newest any more.
     RetryStale(usize),
     Answer(usize, Answer),
+    /// The attempt that is open is handed to a client that pulls.
+    Lease(usize),
     Displace,
     Take,
     Commit,
@@ -81,6 +83,7 @@ pub struct Left {
     pub drops: u8,
     pub restores: u8,
     pub beginnings: u8,
+    pub leases: u8,
 }
 
 /// What a search covers.
@@ -112,7 +115,16 @@ pub struct Scope {
 pub const SMALL: Scope = Scope {
     name: "small",
     docs: 1,
-    left: Left { events: 3, crashes: 1, stops: 0, replays: 0, drops: 0, restores: 0, beginnings: 0 },
+    left: Left {
+        events: 3,
+        crashes: 1,
+        stops: 0,
+        replays: 0,
+        drops: 0,
+        restores: 0,
+        beginnings: 0,
+        leases: 0,
+    },
     answers: &Answer::ALL,
     records: Records::AtOnce,
     block: 1,

@@ -43,6 +43,8 @@ pub trait Watch: Clone {
     fn commits(&mut self);
     /// A new life begins with what the ledger has.
     fn opens(&mut self, saved: &Saved, life: Life);
+    /// A lease is out in the new life. `answered`: it had been settled, and that was lost.
+    fn reopens(&mut self, attempt: &Attempt, answered: bool);
     /// The feed forgets the client: all there is is owed again, and in doubt.
     fn begins_again(&mut self, rows: &[Row], head: Seq);
     /// The log is another one.

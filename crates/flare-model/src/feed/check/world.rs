@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use super::super::{Attempt, Feed, Record, Saved, State, Sweep, SweepKind};
 use super::print::Print;
-use super::step::{Left, Scope, Step};
+use super::step::{Answer, Left, Scope, Step};
 use super::watch::Watch;
 use crate::document::Row;
 use crate::feed::rule::{Rule, Rules};
@@ -27,6 +27,18 @@ pub struct Backup {
     pub saved: Rc<Saved>,
 }
 
+/// Whether an open attempt is on a lease, and what the client may say of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lease {
+    No,
+    /// It was handed out.
+    Out,
+    /// It was handed out by a life before this one.
+    Reopened,
+    /// The same, and the client has settled it already, which was lost: it does not say otherwise now.
+    Answered,
+}
+
 #[derive(Clone)]
 pub struct World<W> {
     /// The log: the newest row of each document.
@@ -39,11 +51,24 @@ pub struct World<W> {
     /// A record that was taken and is not durable.
     pub(super) hand: Option<Record>,
     pub open: Vec<Option<Attempt>>,
+    /// Of the open ones, those that a client has on a lease.
+    pub(super) out: Vec<Lease>,
     pub left: Left,
     pub(super) backup: Option<Rc<Backup>>,
     pub watch: W,
     /// How many requests were begun. Not part of the state.
     pub begun: usize,
+}
+
+impl Lease {
+    /// A lease that is handed over cannot be taken back as never sent.
+    fn allows(self, answer: Answer) -> bool {
+        match answer {
+            Answer::Success | Answer::Lost | Answer::LostAtLast => true,
+            Answer::Discard => self != Lease::Answered,
+            Answer::Refused | Answer::RefusedAtLast => matches!(self, Lease::No | Lease::Out),
+        }
+    }
 }
 
 impl<W: Watch> World<W> {
@@ -57,6 +82,7 @@ impl<W: Watch> World<W> {
             saved: Rc::default(),
             hand: None,
             open: vec![None; scope.docs],
+            out: vec![Lease::No; scope.docs],
             left: scope.left,
             backup: None,
             watch,
@@ -93,7 +119,11 @@ impl<W: Watch> World<W> {
         let docs = 0..self.rows.len();
         for doc in docs.clone() {
             if self.open[doc].is_some() {
-                steps.extend(scope.answers.iter().map(|answer| Step::Answer(doc, *answer)));
+                let answers = scope.answers.iter().filter(|answer| self.out[doc].allows(**answer));
+                steps.extend(answers.map(|answer| Step::Answer(doc, *answer)));
+                if self.left.leases > 0 && self.may_lease(doc) {
+                    steps.push(Step::Lease(doc));
+                }
             } else if self.may_retry(doc) {
                 steps.push(Step::Retry(doc));
                 if self.stale[doc].is_some() {
@@ -136,7 +166,7 @@ impl<W: Watch> World<W> {
         if self.left.crashes > 0 {
             steps.push(Step::Crash);
         }
-        if self.left.stops > 0 && self.hand.is_none() && self.open.iter().all(Option::is_none) {
+        if self.left.stops > 0 && self.hand.is_none() && self.nothing_but_leases() {
             steps.push(Step::Stop);
         }
         if self.left.replays > 0 {
@@ -148,7 +178,7 @@ impl<W: Watch> World<W> {
         if self.left.drops > 0 {
             steps.extend(docs.filter(|doc| self.feed.dead.contains(*doc as u64 + 1)).map(Step::Drop));
         }
-        if self.left.beginnings > 0 && self.open.iter().all(Option::is_none) {
+        if self.left.beginnings > 0 && self.open.iter().all(Option::is_none) && self.feed.open.is_empty() {
             steps.push(Step::BeginAgain);
         }
         if self.left.restores > 0 {
@@ -164,6 +194,17 @@ impl<W: Watch> World<W> {
         let ordinal = Ordinal(doc as u64 + 1);
         let durable = !self.feed.unrecorded.contains(&ordinal) || !self.feed.rules.keeps(Rule::ReplayDurable);
         self.feed.waiting.contains_key(&ordinal) && durable || self.feed.again.contains_key(&ordinal)
+    }
+
+    /// A lease is made of an attempt that was begun just now.
+    fn may_lease(&self, doc: usize) -> bool {
+        let open = self.feed.open.get(&Ordinal(doc as u64 + 1));
+        open.is_some_and(|open| !open.leased && open.newer.is_none())
+    }
+
+    fn nothing_but_leases(&self) -> bool {
+        let leased = |attempt: &Attempt| self.feed.leased(attempt.ordinal).is_some();
+        self.open.iter().flatten().all(leased)
     }
 
     pub(super) fn next(&self) -> Option<Row> {
@@ -185,7 +226,9 @@ impl<W: Watch> World<W> {
     }
 
     fn too_wide(&self, window: u64) -> bool {
-        self.feed.holes.first_key_value().is_some_and(|(seq, _)| self.feed.read.0 >= seq.0 + window)
+        let mut movable =
+            self.feed.holes.iter().filter(|(_, ordinal)| !self.feed.is_held_by_lease(**ordinal));
+        movable.next().is_some_and(|(seq, _)| self.feed.read.0 >= seq.0 + window)
     }
 
     /// What must hold when a quiet run has come to its end.
@@ -218,7 +261,7 @@ impl<W: Watch> World<W> {
     }
 
     pub fn print(&self) -> u128 {
-        let World { rows, stale, head, feed, saved, hand, open, left, backup, watch, begun: _ } = self;
+        let World { rows, stale, head, feed, saved, hand, open, out, left, backup, watch, begun: _ } = self;
         let mut print = Print::new();
         print.list(rows, Print::row);
         print.list(stale.iter().flatten(), Print::row);
@@ -227,8 +270,10 @@ impl<W: Watch> World<W> {
         print.saved(saved);
         print.list(hand, Print::record);
         print.list(open, |print, open| print.list(open, Print::attempt));
-        let Left { events, crashes, stops, replays, drops, restores, beginnings } = *left;
-        print.word(u64::from_le_bytes([events, crashes, stops, replays, drops, restores, beginnings, 0]));
+        print.list(out, |print, out| print.word(*out as u64));
+        let Left { events, crashes, stops, replays, drops, restores, beginnings, leases } = *left;
+        print
+            .word(u64::from_le_bytes([events, crashes, stops, replays, drops, restores, beginnings, leases]));
         print.list(backup, |print, backup| {
             let Backup { rows, head, saved } = backup.as_ref();
             print.list(rows, Print::row);

@@ -176,6 +176,7 @@ fn record() -> impl Strategy<Value = Box<Record>> {
 fn standings() -> impl Strategy<Value = std::collections::BTreeMap<u64, Option<Standing>>> {
     let state = prop_oneof![
         (-9..9_i64).prop_map(|due| State::Waiting { due: Timestamp::from_millis(due) }),
+        (-9..9_i64).prop_map(|until| State::Leased { until: Timestamp::from_millis(until) }),
         Just(State::GaveUp),
         Just(State::Doubtful),
     ];
