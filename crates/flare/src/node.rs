@@ -10,11 +10,11 @@ use flare_provider::{ProviderError, Store};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config};
 use crate::door::{Clock, SystemClock};
 use crate::http;
+use crate::journey::passive::PassiveLimits;
 use crate::journey::{BreakerSettings, Dialler, Journey, Plan, ReadLimits, Report, ShardLimits};
 use crate::network::Destinations;
 use crate::operations::{App, Notices, Rearrangements};
@@ -112,7 +112,8 @@ async fn serve(config: Config, cores: usize) -> anyhow::Result<()> {
         "Flare is ready"
     );
 
-    let stop = CancellationToken::new();
+    // Whoever waits for something to come is answered at once when the node stops.
+    let stop = app.stop.clone();
     let mut chores = JoinSet::new();
     chores.spawn({
         let app = app.clone();
@@ -216,6 +217,11 @@ fn plan(
             },
             failing_after: delivery.failing_after,
             disable_after: delivery.disable_after,
+            passive: PassiveLimits {
+                maximum_lease: delivery.passive.maximum_lease,
+                maximum_wait: delivery.passive.maximum_wait,
+                waiters: delivery.passive.waiters,
+            },
         },
         tail_bytes: delivery.tail_bytes.as_usize(),
         page_rows: delivery.page_rows,

@@ -98,6 +98,7 @@ pub fn check(draft: &mut Draft, resource: &Resource, limits: &Limits) -> Result<
         envelope,
         document,
         data,
+        mode: draft.mode.unwrap_or_default(),
         start: draft.start.unwrap_or_default(),
         shards: draft.shards.unwrap_or(1),
     };
@@ -120,7 +121,7 @@ fn fill_defaults(draft: &mut Draft, spec: &Spec) {
     draft.delivery.revision = Some("last".into());
     draft.content.envelope = Some(spec.envelope);
     draft.content.document = Some(spec.document);
-    draft.mode = Some("active".into());
+    draft.mode = Some(spec.mode);
     draft.start = Some(spec.start);
     draft.shards = Some(spec.shards);
 }
@@ -136,11 +137,6 @@ fn refuse_what_is_not_there_yet(draft: &Draft) -> Result<(), Invalid> {
     }
     if draft.secret.is_some() {
         return later("secret", "signing notifications");
-    }
-    match draft.mode.as_deref() {
-        None | Some("active") => {}
-        Some("passive") => return later("mode", "`passive`"),
-        Some(other) => return Err(Invalid::new("mode", format!("must be `active`, got `{other}`"))),
     }
     match draft.delivery.revision.as_deref() {
         None | Some("last") => {}

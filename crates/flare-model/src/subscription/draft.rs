@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Start;
+use super::{Mode, Start};
 use crate::duration::HumanDuration;
 use crate::retry::RetryDraft;
 
@@ -27,9 +27,9 @@ pub struct Draft {
     /// Whether to tell, a CEL expression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
-    /// `active` or `passive`.
+    /// Whether it is served without being asked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub mode: Option<String>,
+    pub mode: Option<Mode>,
     /// Where it starts; cannot be changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<Start>,

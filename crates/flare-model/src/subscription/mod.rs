@@ -47,6 +47,8 @@ pub struct Spec {
     pub document: bool,
     /// Values of one's own in the envelope.
     pub data: BTreeMap<String, DataTemplate>,
+    /// Whether it is served without being asked.
+    pub mode: Mode,
     /// Where it starts.
     pub start: Start,
     /// How many owners may serve its lanes in parallel.
@@ -80,6 +82,17 @@ pub enum ScalarTemplate {
     Text(TextTemplate),
     /// Anything else, as JSON.
     Json(serde_json::Value),
+}
+
+/// Whether a subscription is served without being asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Notifications are sent as changes come.
+    #[default]
+    Active,
+    /// Nothing is sent until someone asks.
+    Passive,
 }
 
 /// Where a subscription starts.

@@ -183,6 +183,8 @@ section! {
         page_bytes: ByteSize = ByteSize::mb(16), in ByteSize::kb(64)..=ByteSize::gb(1);
         /// When a host that does not answer is left alone.
         breaker: BreakerConfig;
+        /// Subscriptions that get nothing until they ask.
+        passive: PassiveConfig;
     }
 }
 
@@ -205,6 +207,26 @@ section! {
         url: WebhookUrl = WebhookUrl::none();
         /// The time a POST may take.
         timeout: Duration = secs(10), in ms(10)..=hours(1);
+    }
+}
+
+section! {
+    /// Subscriptions that get nothing until they ask.
+    PassiveConfig {
+        /// Notifications of one request when it does not say.
+        default_quantity: u32 = 10, in 1..=100_000;
+        /// The most notifications of one request.
+        maximum_quantity: u32 = 1000, in 1..=100_000;
+        /// How long a lease is when the request does not say.
+        default_lease: Duration = secs(30), in ms(10)..=hours(24);
+        /// The longest lease, and the longest delay of a release.
+        maximum_lease: Duration = hours(1), in ms(10)..=hours(24);
+        /// The longest a reservation waits, and a delivery on request begins attempts.
+        maximum_wait: Duration = secs(60), in ms(10)..=hours(1);
+        /// Reservations that wait, and streams, of one subscription at once.
+        waiters: usize = 64, in 1..=100_000;
+        /// How often a stream with nothing to tell shows that it lives.
+        heartbeat: Duration = secs(15), in ms(100)..=hours(1);
     }
 }
 

@@ -66,6 +66,14 @@ pub fn check(config: &Config) -> Vec<Broken> {
                 ("delivery.maximum-concurrency", &delivery.maximum_concurrency),
             ),
             at_most(
+                ("delivery.passive.default-quantity", &delivery.passive.default_quantity),
+                ("delivery.passive.maximum-quantity", &delivery.passive.maximum_quantity),
+            ),
+            at_most(
+                ("delivery.passive.default-lease", &delivery.passive.default_lease),
+                ("delivery.passive.maximum-lease", &delivery.passive.maximum_lease),
+            ),
+            at_most(
                 ("provider.embedded.commit-bytes", &embedded.commit_bytes),
                 ("provider.embedded.queue-bytes", &embedded.queue_bytes),
             ),
@@ -135,9 +143,11 @@ mod tests {
             config.domain.pagination.maximum_limit = 1;
             config.delivery.maximum_timeout = Duration::from_millis(10);
             config.delivery.maximum_concurrency = 1;
+            config.delivery.passive.maximum_quantity = 1;
+            config.delivery.passive.maximum_lease = Duration::from_millis(10);
             config.provider.embedded.queue_bytes = ByteSize::kb(64);
         });
-        assert_eq!(broken.len(), 7, "{broken:?}");
+        assert_eq!(broken.len(), 9, "{broken:?}");
         let keys = crate::config::load::keys();
         for (key, message) in broken {
             assert!(keys.iter().any(|known| known == key), "{key}");

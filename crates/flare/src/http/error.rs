@@ -61,6 +61,11 @@ impl ApiError {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "Not available now", detail)
     }
 
+    /// 429 with `Retry-After`.
+    pub fn too_many(detail: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::TOO_MANY_REQUESTS, "Too many requests", detail)
+    }
+
     /// The body of a bulk line's error.
     pub fn into_body(self) -> ErrorBody {
         self.body
@@ -68,7 +73,7 @@ impl ApiError {
 
     /// Whether the request may succeed later as it is.
     pub fn is_temporary(&self) -> bool {
-        self.status == StatusCode::SERVICE_UNAVAILABLE
+        matches!(self.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS)
     }
 }
 
@@ -90,6 +95,7 @@ impl From<Failure> for ApiError {
             Failure::NotFound(detail) => ApiError::not_found(detail),
             Failure::Invalid(invalid) => invalid.into(),
             Failure::Conflict(detail) => ApiError::new(StatusCode::CONFLICT, "Conflict", detail),
+            Failure::TooMany(detail) => ApiError::too_many(detail),
             Failure::Stopping => ApiError::unavailable("the node is stopping"),
             Failure::Store(error) => error.into(),
         }

@@ -5,6 +5,7 @@ mod body;
 mod documents;
 mod error;
 mod page;
+mod query;
 mod resources;
 pub mod server;
 mod subscriptions;
@@ -42,6 +43,10 @@ pub fn routes(app: Arc<App>) -> Router {
         .route("/resources/{rid}/subscriptions/{id}/pause", post(subscriptions::pause::handle))
         .route("/resources/{rid}/subscriptions/{id}/resume", post(subscriptions::resume::handle))
         .route("/resources/{rid}/subscriptions/{id}/status", get(subscriptions::status::handle))
+        .route("/resources/{rid}/subscriptions/{id}/deliver", post(subscriptions::deliver::handle))
+        .route("/resources/{rid}/subscriptions/{id}/reserve", post(subscriptions::reserve::handle))
+        .route("/resources/{rid}/subscriptions/{id}/settle", post(subscriptions::settle::handle))
+        .route("/resources/{rid}/subscriptions/{id}/stream", get(subscriptions::stream::handle))
         .route("/resources/{rid}/subscriptions/{id}/replay", post(subscriptions::replay::handle))
         .route("/resources/{rid}/subscriptions/{id}/replays/{replay}", get(subscriptions::replay::progress))
         .route(

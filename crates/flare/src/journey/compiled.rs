@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use flare_model::ids::{SubscriptionId, SubscriptionNumber};
 use flare_model::resource::Resource;
-use flare_model::subscription::{Spec, Target};
+use flare_model::subscription::{Mode, Spec, Target};
 use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use sha2::{Digest, Sha256};
@@ -95,7 +95,15 @@ impl Compiled {
 impl Compiled {
     /// How it is spread over so many delivery threads.
     pub fn spread(&self, threads: usize) -> Spread {
-        Spread { number: self.number, shards: self.spec.shards, threads }
+        Spread { number: self.number, shards: self.shards(), threads }
+    }
+
+    /// By how many shards it is served. A passive one gets as much as it asks for, in one place.
+    pub fn shards(&self) -> u32 {
+        match self.spec.mode {
+            Mode::Active => self.spec.shards,
+            Mode::Passive => 1,
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::compiled::{Compiled, HostKey};
 use super::errand::Errand;
+use super::passive::Ask;
 use super::subscriber::Standstill;
 
 /// A request to a delivery thread. All of them are small and quick.
@@ -67,6 +68,8 @@ pub enum Command {
     Dead(SubscriptionNumber, oneshot::Sender<Vec<(u8, Ordinal)>>),
     /// Sends something that is no notification.
     Errand(Box<Errand>),
+    /// What a passive subscription is asked for, and the leases it gave.
+    Passive(SubscriptionNumber, Ask),
     /// Finishes what is in flight, records, and ends.
     Stop(oneshot::Sender<()>),
 }

@@ -30,6 +30,8 @@ pub struct Job {
     pub host: usize,
     /// Whether it counts among the attempts of hanging clients.
     pub hanging: bool,
+    /// Whether it is part of a delivery on request.
+    pub driven: bool,
 }
 
 /// How an idle courier is called.

@@ -15,6 +15,7 @@ impl Shard {
             return;
         };
         self.subscribers[key].leaving = Some(Leaving { drained: Some(reply) });
+        self.drive_may_end(key);
         self.leave_when_drained(key);
     }
 

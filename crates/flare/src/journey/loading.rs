@@ -57,7 +57,9 @@ impl Shard {
     pub fn fetch(&mut self, key: usize, lane: u8, ordinal: Ordinal) {
         let subscriber = &mut self.subscribers[key];
         let number = subscriber.compiled.number;
-        let id = subscriber.lanes[usize::from(lane)].tail.lane();
+        let slot = &mut subscriber.lanes[usize::from(lane)];
+        slot.fetching += 1;
+        let id = slot.tail.lane();
         let (shard, shared) = (self.handle(), self.shared.clone());
         self.tasks.spawn_local(async move {
             let (change, head) = loop {
@@ -72,11 +74,13 @@ impl Shard {
             };
             let mut shard = shard.borrow_mut();
             let Some(subscriber) = shard.subscriber(key, number) else { return };
-            // A document that is not there any more went with its resource.
-            let Some(change) = change else { return };
             let Some(slot) = subscriber.lanes.get_mut(lane) else { return };
-            slot.fetched.insert(ordinal, (change, head));
-            subscriber.due.push_front((lane, ordinal));
+            slot.fetching = slot.fetching.saturating_sub(1);
+            // A document that is not there any more went with its resource.
+            if let Some(change) = change {
+                slot.fetched.insert(ordinal, (change, head));
+                subscriber.due.push_front((lane, ordinal));
+            }
             shard.ready(key);
         });
     }

@@ -20,6 +20,7 @@ mod loading;
 mod message;
 mod pace;
 mod pages;
+pub mod passive;
 mod recorder;
 mod settle;
 mod shard;
@@ -171,6 +172,15 @@ impl Journey {
         let _gate = home.gate.read().await;
         for thread in home.spread().owners() {
             let _ = self.threads[thread].send(command()).await;
+        }
+    }
+
+    /// Sends a command to the first of the threads that serve a subscription: a passive one has only one.
+    pub async fn send_to_first(&self, number: SubscriptionNumber, command: Command) {
+        let Some(home) = self.homes.of(number) else { return };
+        let _gate = home.gate.read().await;
+        if let Some(thread) = home.spread().owners().first() {
+            let _ = self.threads[*thread].send(command).await;
         }
     }
 

@@ -53,7 +53,10 @@ pub async fn recorder(shard: Rc<RefCell<Shard>>) {
         let began = shared.clock.monotonic();
         let (entries, waiters) = shard.borrow_mut().unrecorded.take();
         for batch in entries.chunks(BATCH) {
-            write(&shard, batch).await;
+            if !write(&shard, batch).await {
+                // The node ends. Whoever waits is told nothing: it is not durable.
+                return;
+            }
         }
         for waiter in waiters {
             let _ = waiter.send(());
@@ -94,11 +97,12 @@ pub async fn write_all(shard: &Rc<RefCell<Shard>>) {
     }
 }
 
-async fn write(shard: &Rc<RefCell<Shard>>, batch: &[FeedKey]) {
+/// Returns whether it is durable; if not, nothing ever will be, and the node was told.
+async fn write(shard: &Rc<RefCell<Shard>>, batch: &[FeedKey]) -> bool {
     let shared = shard.borrow().shared.clone();
     let (writes, entries) = collect(&mut shard.borrow_mut(), batch);
     if writes.is_empty() {
-        return;
+        return true;
     }
     let mut warned = false;
     let outcomes = loop {
@@ -111,7 +115,10 @@ async fn write(shard: &Rc<RefCell<Shard>>, batch: &[FeedKey]) {
                 }
                 tokio::time::sleep(PATIENCE).await;
             }
-            Err(error) => return shared.report.fatal(error),
+            Err(error) => {
+                shared.report.fatal(error);
+                return false;
+            }
         }
     };
     let mut shard = shard.borrow_mut();
@@ -120,9 +127,13 @@ async fn write(shard: &Rc<RefCell<Shard>>, batch: &[FeedKey]) {
             Ok(()) => shard.recorded(key, number, lane),
             // The subscription was deleted; the command that removes it here is on its way.
             Err(error) if error.kind == ErrorKind::Conflict => {}
-            Err(error) => return shared.report.fatal(error),
+            Err(error) => {
+                shared.report.fatal(error);
+                return false;
+            }
         }
     }
+    true
 }
 
 fn collect(shard: &mut Shard, batch: &[FeedKey]) -> (Vec<FeedWrite>, Vec<FeedKey>) {
@@ -159,6 +170,9 @@ impl Shard {
         if slot.wants_record {
             slot.wants_record = false;
             subscriber.mark_unread(lane);
+        }
+        if subscriber.leases.is_some() {
+            self.leases_recorded(key, lane);
         }
         super::sweeping::go_on(self, key);
         self.ready(key);

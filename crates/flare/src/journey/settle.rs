@@ -23,6 +23,9 @@ impl Shard {
         let monotonic = self.shared.clock.monotonic();
         let Some(subscriber) = self.subscriber(job.key, job.compiled.number) else { return };
         count(subscriber, &job, &judgement, &ending, times, monotonic);
+        if let Some(drive) = subscriber.drive_of(&job) {
+            drive.ends(&judgement.verdict);
+        }
         let gone = judgement.gone && subscriber.standstill == Standstill::None;
         if gone {
             subscriber.standstill = Standstill::Disabled;
@@ -37,8 +40,9 @@ impl Shard {
     /// An attempt that was decided, and not begun because its host does not answer, waits without being counted.
     pub fn withhold(&mut self, job: Job, wait: Duration) {
         self.ended(&job);
-        if self.subscriber(job.key, job.compiled.number).is_none() {
-            return;
+        let Some(subscriber) = self.subscriber(job.key, job.compiled.number) else { return };
+        if let Some(drive) = subscriber.drive_of(&job) {
+            drive.withheld();
         }
         let now = self.shared.clock.now();
         let trouble = Box::new(Trouble {

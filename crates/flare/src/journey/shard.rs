@@ -24,6 +24,7 @@ use super::connection::{Dialler, ReadLimits};
 use super::control::Report;
 use super::courier;
 use super::pages::Pages;
+use super::passive::PassiveLimits;
 use super::subscriber::Subscriber;
 use crate::door::{Chance, Clock};
 
@@ -76,6 +77,8 @@ pub struct ShardLimits {
     pub failing_after: Duration,
     /// How long nothing may have succeeded before a subscription is disabled; zero: it never is.
     pub disable_after: Duration,
+    /// Bounds of passive mode.
+    pub passive: PassiveLimits,
 }
 
 /// One delivery thread's state.
@@ -185,6 +188,8 @@ pub enum Alarm {
     Wake(usize, SubscriptionNumber),
     /// A host may be tried again.
     Host(usize),
+    /// The first lease of a subscription is over.
+    Leases(usize, SubscriptionNumber),
 }
 
 impl Shard {
@@ -291,6 +296,9 @@ impl Shard {
     }
 
     fn enqueue(&mut self, key: usize) -> Option<usize> {
+        if self.subscribers.get(key)?.passive.is_some() && !self.passive_turn(key) {
+            return None;
+        }
         let subscriber = self.subscribers.get_mut(key)?;
         let nothing = subscriber.unread.is_empty() && subscriber.due.is_empty();
         let stands = subscriber.stands() || self.stopping;
@@ -402,7 +410,7 @@ impl Shard {
     pub fn schedule_retry(&mut self, key: usize, lane: u8, ordinal: Ordinal) {
         let (now, monotonic) = (self.shared.clock.now(), self.shared.clock.monotonic());
         let Some(subscriber) = self.subscribers.get_mut(key) else { return };
-        let longest = subscriber.compiled.spec.retry.longest();
+        let longest = subscriber.longest_wait(self.shared.limits.passive.maximum_lease);
         let number = subscriber.compiled.number;
         let slot = subscriber.lanes.get_mut(lane);
         let Some(standing) = slot.and_then(|slot| slot.feed.waiting().get(&ordinal)) else { return };
@@ -438,6 +446,7 @@ impl Shard {
                         self.summon(host);
                     }
                 }
+                Alarm::Leases(key, number) => self.expire_leases(key, number),
                 Alarm::Retry(key, number, lane, ordinal, due) => {
                     let Some(subscriber) = self.subscriber(key, number) else { continue };
                     let slot = subscriber.lanes.get_mut(lane);

@@ -9,10 +9,12 @@ use flare_model::ids::{FeedId, Ordinal};
 
 use super::change::Change;
 use super::compiled::Compiled;
+use super::courier::Job;
 use super::homes::Spread;
 use super::lanes::Lanes;
 use super::pace::{Bucket, Fortune};
 use super::pages::Loaded;
+use super::passive::{Drive, Leases, Passive};
 use super::tail::LaneTail;
 use tokio::sync::oneshot;
 
@@ -61,6 +63,10 @@ pub struct Subscriber {
     pub bucket: Option<Bucket>,
     /// The earliest wake-up that is set, monotonic.
     pub alarm: Duration,
+    /// While it is passive.
+    pub passive: Option<Box<Passive>>,
+    /// While any is out, whatever the mode is by now.
+    pub leases: Option<Box<Leases>>,
 }
 
 /// One lane of a subscription.
@@ -89,6 +95,8 @@ pub struct FeedLane {
     pub swept: Vec<Ordinal>,
     /// The sweep's page is being read.
     pub sweeping: bool,
+    /// Documents being read for a retry.
+    pub fetching: u32,
 }
 
 /// A subscription that is about to leave its thread.
@@ -106,7 +114,19 @@ impl Subscriber {
 
     /// How many attempts may be open now.
     pub fn room(&self) -> u32 {
-        self.fortune.room(self.concurrency)
+        let most = self.fortune.room(self.concurrency);
+        self.passive.as_ref().map_or(most, |passive| passive.room(self.in_flight).min(most))
+    }
+
+    /// The delivery on request that an attempt is part of.
+    pub fn drive_of(&mut self, job: &Job) -> Option<&mut Drive> {
+        self.passive.as_mut().filter(|_| job.driven)?.drive.as_mut()
+    }
+
+    /// The longest that a document may have to wait for a retry. A client that pulls says itself how long.
+    pub fn longest_wait(&self, maximum_lease: Duration) -> Duration {
+        let longest = self.compiled.spec.retry.longest();
+        if self.passive.is_some() { longest.max(maximum_lease) } else { longest }
     }
 
     /// How many documents wait for a retry.

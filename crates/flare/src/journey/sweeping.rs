@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use flare_model::feed::Filled;
 use flare_model::ids::{Seq, SubscriptionNumber};
-use flare_provider::Page;
 
 use super::change::Change;
 use super::loading::may_try_again;
@@ -24,7 +23,8 @@ pub fn go_on(shard: &mut Shard, key: usize) {
     let sweeping = subscriber.lanes.iter().find(|slot| slot.feed.sweeping().is_some());
     let Some(lane) = sweeping.map(|slot| slot.id.lane) else { return };
     let number = subscriber.compiled.number;
-    let stands = subscriber.stands() || subscriber.fortune.struggling();
+    let struggling = subscriber.fortune.struggling() && subscriber.passive.is_none();
+    let stands = subscriber.stands() || struggling;
     let full = subscriber.waiting() >= LOW_WATER;
     let slot = &mut subscriber.lanes[usize::from(lane)];
     let Some(sweep) = slot.feed.sweeping() else { return };
@@ -45,8 +45,8 @@ pub fn go_on(shard: &mut Shard, key: usize) {
                 }
             }
         };
-        let blocked = fill(&mut handle.borrow_mut(), key, number, lane, after, page);
-        if blocked {
+        let filled = fill(&mut handle.borrow_mut(), key, number, lane, after, page);
+        if filled == Page::Busy {
             tokio::time::sleep(RECESS).await;
         }
         let mut shard = handle.borrow_mut();
@@ -54,20 +54,41 @@ pub fn go_on(shard: &mut Shard, key: usize) {
             if let Some(slot) = subscriber.lanes.get_mut(lane) {
                 slot.sweeping = false;
             }
-            go_on(&mut shard, key);
+            match filled {
+                // The end of the lease, which may be far, has it go on. Whoever asks now need not wait for that.
+                Page::Leased => shard.ready(key),
+                Page::Whole | Page::Busy => go_on(&mut shard, key),
+            }
         }
     });
 }
 
-/// Hands a page over. Returns whether it stopped at a document that is in flight.
-fn fill(shard: &mut Shard, key: usize, number: SubscriptionNumber, lane: u8, after: Seq, page: Page) -> bool {
+/// How far a page was handed over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Page {
+    Whole,
+    /// Up to a document that is being sent.
+    Busy,
+    /// Up to a document that a client has on a lease.
+    Leased,
+}
+
+/// Hands a page over, up to the first document that is in flight.
+fn fill(
+    shard: &mut Shard,
+    key: usize,
+    number: SubscriptionNumber,
+    lane: u8,
+    after: Seq,
+    page: flare_provider::Page,
+) -> Page {
     let now = shard.shared.clock.now();
-    let Some(subscriber) = shard.subscriber(key, number) else { return false };
-    let Some(slot) = subscriber.lanes.get_mut(lane) else { return false };
+    let Some(subscriber) = shard.subscriber(key, number) else { return Page::Whole };
+    let Some(slot) = subscriber.lanes.get_mut(lane) else { return Page::Whole };
     if slot.feed.sweeping().is_none_or(|sweep| sweep.position != after) {
-        return false;
+        return Page::Whole;
     }
-    let mut blocked = false;
+    let mut filled = Page::Whole;
     for document in page.documents {
         let row = document.row;
         // A document that moved on meanwhile belongs to the live cursor.
@@ -81,15 +102,20 @@ fn fill(shard: &mut Shard, key: usize, number: SubscriptionNumber, lane: u8, aft
                 slot.fetched.insert(row.ordinal, (Change::new(document), page.head));
             }
             Filled::Blocked => {
-                blocked = true;
+                let leased = slot.feed.leased(row.ordinal).is_some();
+                filled = if leased { Page::Leased } else { Page::Busy };
                 break;
             }
         }
     }
-    if !blocked {
+    if filled == Page::Whole {
         slot.feed.sweep_to(page.upto);
     }
+    // A sweep that stands still has nothing to record, and a record would only have it look again.
+    let moved = slot.feed.sweeping().is_none_or(|sweep| sweep.position != after);
     let urgent = !slot.swept.is_empty();
-    shard.mark_dirty(key, lane, urgent);
-    blocked
+    if moved || urgent {
+        shard.mark_dirty(key, lane, urgent);
+    }
+    filled
 }

@@ -12,6 +12,7 @@ use flare_model::ids::{Ordinal, Seq};
 use super::breaker::Permit;
 use super::change::Change;
 use super::courier::Job;
+use super::passive::Drive;
 use super::shard::{Alarm, Shard};
 use super::sweeping;
 use super::tail::Next;
@@ -68,7 +69,10 @@ impl Shard {
         while let Some(key) = self.hosts[host].ready.pop_front() {
             let Some(subscriber) = self.subscribers.get_mut(key) else { continue };
             subscriber.queued = false;
-            let Some((lane, attempt, change)) = self.take(key) else { continue };
+            let Some((lane, attempt, change)) = self.take(key) else {
+                self.drive_may_end(key);
+                continue;
+            };
             let job = self.begin(key, lane, attempt, change);
             self.ready(key);
             if job.host == host {
@@ -88,6 +92,8 @@ impl Shard {
         if let Some(bucket) = &mut subscriber.bucket {
             bucket.take();
         }
+        let drive = subscriber.passive.as_mut().and_then(|passive| passive.drive.as_mut());
+        let driven = drive.map(Drive::begins).is_some();
         let hanging = subscriber.fortune.hangs;
         self.hanging += usize::from(hanging);
         Job {
@@ -98,6 +104,7 @@ impl Shard {
             compiled: subscriber.compiled.clone(),
             host: subscriber.hosts[attempt.action as usize],
             hanging,
+            driven,
         }
     }
 
@@ -133,7 +140,7 @@ impl Shard {
     }
 
     /// A retry, or a document that changed while it was in flight.
-    fn take_due(&mut self, key: usize) -> Option<(u8, Attempt, Arc<Change>)> {
+    pub(super) fn take_due(&mut self, key: usize) -> Option<(u8, Attempt, Arc<Change>)> {
         while let Some((lane, ordinal)) = self.subscribers[key].due.pop_front() {
             let Some(change) = self.newest(key, lane, ordinal) else { continue };
             let block = self.shared.limits.issue_block;
@@ -178,16 +185,8 @@ impl Shard {
     }
 
     /// The next change beyond a feed's position, lanes in turn.
-    fn take_unread(&mut self, key: usize) -> Option<(u8, Attempt, Arc<Change>)> {
-        let limit = self.shared.limits.waiting_limit;
-        let subscriber = &self.subscribers[key];
-        if subscriber.unread.is_empty() {
-            return None;
-        }
-        // Room for what may fail: everything read now may end up waiting.
-        let waiting = subscriber.waiting();
-        let limit = if subscriber.fortune.struggling() { WAITING_WHILE_STRUGGLING.min(limit) } else { limit };
-        if waiting > 0 && waiting + subscriber.in_flight as usize >= limit {
+    pub(super) fn take_unread(&mut self, key: usize) -> Option<(u8, Attempt, Arc<Change>)> {
+        if self.subscribers[key].unread.is_empty() || !self.may_read(key) {
             return None;
         }
         while let Some(lane) = self.subscribers[key].unread.pop_front() {
@@ -209,6 +208,11 @@ impl Shard {
                     return Some((lane, attempt, change));
                 }
                 Found::Nothing => subscriber.lanes[usize::from(lane)].queued = false,
+                Found::LaterMore if subscriber.passive.is_some() => {
+                    subscriber.unread.push_back(lane);
+                    self.wake_at(key, self.shared.clock.monotonic());
+                    return None;
+                }
                 Found::LaterMore => {
                     subscriber.unread.push_back(lane);
                     let host = subscriber.host;
@@ -220,6 +224,18 @@ impl Shard {
             }
         }
         None
+    }
+
+    /// Whether there is room for what may fail: everything read now may end up waiting.
+    pub(super) fn may_read(&self, key: usize) -> bool {
+        let limit = self.shared.limits.waiting_limit;
+        let subscriber = &self.subscribers[key];
+        let waiting = subscriber.waiting();
+        let struggling = subscriber.fortune.struggling() && subscriber.passive.is_none();
+        let limit = if struggling { WAITING_WHILE_STRUGGLING.min(limit) } else { limit };
+        // What is on a lease waits, so that of a passive one everything counts.
+        let first = waiting == 0 && subscriber.passive.is_none();
+        first || waiting + (subscriber.in_flight as usize) < limit
     }
 
     /// Reads a lane until there is something to send.

@@ -153,6 +153,7 @@ fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
         Command::Errand(errand) => {
             shard.tasks.spawn_local(errand::run(shard.shared.clone(), *errand));
         }
+        Command::Passive(number, ask) => shard.passive_ask(number, ask),
         Command::Stop(_) => unreachable!("the caller ends the loop on it"),
     }
 }
@@ -184,6 +185,7 @@ impl Shard {
                 wants_record: false,
                 swept: Vec::new(),
                 sweeping: false,
+                fetching: 0,
             }
         });
         let lanes: Lanes = lanes.collect();
@@ -208,8 +210,12 @@ impl Shard {
             recovering: false,
             bucket: limit.map(|limit| Bucket::new(limit, now)),
             alarm: Duration::MAX,
+            passive: None,
+            leases: None,
         });
         self.by_number.insert(number, key);
+        self.change_mode(key);
+        self.watch_leases(key);
         self.set_going(key);
         key
     }
@@ -272,6 +278,7 @@ impl Shard {
         // It may stand in the queue of the host it had: that queue serves it once more, which is harmless.
         subscriber.host = hosts[1];
         subscriber.hosts = hosts;
+        self.change_mode(key);
         self.ready(key);
     }
 
@@ -281,6 +288,8 @@ impl Shard {
         let subscriber = &mut self.subscribers[key];
         let stood = subscriber.standstill != Standstill::None;
         subscriber.standstill = standstill;
+        self.drive_may_end(key);
+        let subscriber = &mut self.subscribers[key];
         if !stood || subscriber.standstill != Standstill::None {
             return;
         }
@@ -301,9 +310,12 @@ impl Shard {
     }
 
     fn inspect(&self, number: SubscriptionNumber) -> Option<Inspection> {
-        let subscriber = &self.subscribers[*self.by_number.get(&number)?];
+        let key = *self.by_number.get(&number)?;
+        let subscriber = &self.subscribers[key];
+        let leased = subscriber.leases.as_ref().map_or(0, |leases| leases.out()) as u64;
         let mut seen = Inspection {
-            in_flight: u64::from(subscriber.in_flight),
+            lagging: self.lagging(key),
+            in_flight: u64::from(subscriber.in_flight) + leased,
             failing_since: subscriber.fortune.failing_since,
             ..Inspection::default()
         };
@@ -320,8 +332,6 @@ impl Shard {
             seen.cursor += feed.cursor().0;
             seen.head += head.0;
             seen.waiting += feed.waiting().len() as u64;
-            seen.lagging += feed.waiting().len() as u64 + feed.unsettled() as u64;
-            seen.lagging += head.0.saturating_sub(feed.position().0);
             seen.dead_letters += feed.dead().len();
             seen.held += feed.held().len();
             let tally = feed.tally();
@@ -337,13 +347,25 @@ impl Shard {
                 *replays.entry(sweep.replay).or_default() += sweep.end.0 - sweep.position.0;
             }
             for standing in feed.waiting().values().filter(|standing| standing.replay != 0) {
-                if matches!(standing.state, State::Waiting { .. }) {
+                if matches!(standing.state, State::Waiting { .. } | State::Leased { .. }) {
                     *replays.entry(standing.replay).or_default() += 1;
                 }
             }
         }
+        // What is leased is in flight.
+        seen.waiting -= leased;
         seen.replays = replays.into_iter().collect();
         Some(seen)
+    }
+
+    /// Changes read and not settled, unread ones, and documents that wait.
+    pub(super) fn lagging(&self, key: usize) -> u64 {
+        let lanes = self.subscribers[key].lanes.iter();
+        let lagging = lanes.map(|lane| {
+            let unread = lane.tail.head().0.saturating_sub(lane.feed.position().0);
+            lane.feed.waiting().len() as u64 + lane.feed.unsettled() as u64 + unread
+        });
+        lagging.sum()
     }
 
     pub(super) fn record_now(&mut self, number: SubscriptionNumber, reply: oneshot::Sender<()>) {
@@ -362,7 +384,7 @@ impl Shard {
     fn begin_again(&mut self, number: SubscriptionNumber) -> bool {
         let Some(&key) = self.by_number.get(&number) else { return false };
         let subscriber = &mut self.subscribers[key];
-        if subscriber.in_flight > 0 {
+        if subscriber.in_flight > 0 || subscriber.leases.is_some() {
             return false;
         }
         subscriber.due.clear();
@@ -404,8 +426,9 @@ impl Shard {
         for slot in subscriber.lanes.iter_mut() {
             let ordinals: Vec<Ordinal> = slot.feed.waiting().keys().copied().collect();
             for ordinal in ordinals {
-                slot.feed.hasten(ordinal, now);
-                hastened.push((slot.id.lane, ordinal));
+                if slot.feed.hasten(ordinal, now) {
+                    hastened.push((slot.id.lane, ordinal));
+                }
             }
         }
         subscriber.fortune = Fortune::default();

@@ -2,6 +2,7 @@
 
 mod dead_letters;
 mod notices;
+mod passive;
 mod replays;
 mod resources;
 mod retention;
@@ -18,8 +19,10 @@ use flare_model::subscription::{Disabled, Limits, Stored, check};
 use flare_model::time::Timestamp;
 use flare_provider::{Entity, EntityKind, ErrorKind, ProviderError, Store};
 use http::HeaderValue;
+use tokio_util::sync::CancellationToken;
 
 pub use notices::Notices;
+pub use passive::{DeliverQuery, ReserveQuery, StreamQuery};
 pub use replays::ReplayDraft;
 pub use shards::Rearrangements;
 
@@ -41,6 +44,9 @@ pub enum Failure {
     /// The state does not allow it.
     #[error("{0}")]
     Conflict(String),
+    /// As many wait as may; later there may be room.
+    #[error("{0}")]
+    TooMany(String),
     /// The node is going down.
     #[error("the node is stopping")]
     Stopping,
@@ -68,6 +74,8 @@ pub struct App {
     pub destinations: Destinations,
     /// When the process began.
     pub started_at: Timestamp,
+    /// Cancelled when the node stops.
+    pub stop: CancellationToken,
     limits: Limits,
     user_agent: HeaderValue,
     notices: Notices,
@@ -105,6 +113,7 @@ impl App {
             journey,
             destinations,
             started_at,
+            stop: CancellationToken::new(),
             limits,
             user_agent,
             notices,

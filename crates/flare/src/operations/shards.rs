@@ -25,7 +25,7 @@ impl App {
     /// flight, so nobody waits for it.
     pub(super) async fn rearrange_if_needed(&self, subscription: &Subscription) {
         let serving = self.journey.shards(subscription.number());
-        if serving.is_some_and(|shards| shards != subscription.compiled.spec.shards) {
+        if serving.is_some_and(|shards| shards != subscription.compiled.shards()) {
             // The receiver lasts as long as the node.
             let _ = self.rearrangements.sender.send(subscription.id().clone()).await;
         }
@@ -36,7 +36,7 @@ impl App {
         while let Some(id) = changed.recv().await {
             let Some(subscription) = self.registry.subscription_by_id(&id) else { continue };
             let number = subscription.number();
-            if self.journey.shards(number) == Some(subscription.compiled.spec.shards) {
+            if self.journey.shards(number) == Some(subscription.compiled.shards()) {
                 continue;
             }
             let reopen = || async {

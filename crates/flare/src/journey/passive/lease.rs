@@ -1,0 +1,208 @@
+//! The leases of a subscription on their thread: when each ends, by the monotonic clock, and those that have ended and
+//! wait for their record.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use flare_model::feed::{Attempt, Settled, State, Trouble};
+use flare_model::ids::{Ordinal, SubscriptionNumber};
+use tokio::sync::oneshot;
+
+use super::super::shard::{Alarm, Shard};
+use super::settle::Word;
+use super::token::Token;
+
+/// What is known of leases beyond the feeds. A subscription without any has none of this.
+pub struct Leases {
+    /// When each ends, monotonic. Bound: the documents that wait, see `waiting-limit`.
+    ends: BTreeMap<(u8, Ordinal), Duration>,
+    /// Ended, and not recorded yet: to be tried again, or decided again, after that. Bound: see above.
+    ended: Vec<(u8, Ordinal)>,
+    /// The earliest alarm that is set, monotonic.
+    alarm: Duration,
+    /// Who waits for records. Bound: requests being answered.
+    pending: Vec<Pending>,
+}
+
+/// Someone who wants to know when all that is said of some documents is durable.
+struct Pending {
+    documents: Vec<(u8, Ordinal)>,
+    durable: oneshot::Sender<()>,
+}
+
+impl Default for Leases {
+    fn default() -> Self {
+        Leases { ends: BTreeMap::new(), ended: Vec::new(), alarm: Duration::MAX, pending: Vec::new() }
+    }
+}
+
+impl Leases {
+    /// How many are out.
+    pub fn out(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ends.is_empty() && self.ended.is_empty() && self.pending.is_empty()
+    }
+
+    /// Those that are over.
+    fn over(&self, now: Duration) -> Vec<(u8, Ordinal)> {
+        let over = self.ends.iter().filter(|(_, end)| **end <= now);
+        over.map(|(document, _)| *document).collect()
+    }
+}
+
+impl Shard {
+    /// Hands an attempt out until `lease` from now. It may be told to the client once it is durable.
+    pub(super) fn lease(
+        &mut self,
+        key: usize,
+        lane: u8,
+        attempt: &Attempt,
+        lease: Duration,
+    ) -> Option<Token> {
+        let (now, monotonic) = (self.shared.clock.now(), self.shared.clock.monotonic());
+        let subscriber = &mut self.subscribers[key];
+        let number = subscriber.compiled.number;
+        let trouble = Trouble {
+            attempts: attempt.attempts.saturating_add(1),
+            first_attempt_at: attempt.first_attempt_at.unwrap_or(now),
+            last_attempt_at: now,
+            action: attempt.action,
+            status: None,
+            error: None,
+            response: None,
+        };
+        let feed = &mut subscriber.lanes[usize::from(lane)].feed;
+        feed.lease(attempt.ordinal, now.saturating_add(lease), Box::new(trouble));
+        let token = Token::of(number, lane, feed.leased(attempt.ordinal)?);
+        self.watch_lease(key, (lane, attempt.ordinal), monotonic + lease);
+        self.mark_dirty(key, lane, false);
+        token
+    }
+
+    /// The leases that a subscription was opened with. An end too far away comes from a clock that jumped.
+    pub fn watch_leases(&mut self, key: usize) {
+        let (now, monotonic) = (self.shared.clock.now(), self.shared.clock.monotonic());
+        let longest = self.shared.limits.passive.maximum_lease;
+        let mut found = Vec::new();
+        for slot in self.subscribers[key].lanes.iter() {
+            for standing in slot.feed.leases() {
+                let State::Leased { until } = standing.state else { continue };
+                found.push(((slot.id.lane, standing.ordinal), monotonic + until.since(now).min(longest)));
+            }
+        }
+        for (document, end) in found {
+            self.watch_lease(key, document, end);
+        }
+    }
+
+    fn watch_lease(&mut self, key: usize, document: (u8, Ordinal), end: Duration) {
+        let subscriber = &mut self.subscribers[key];
+        let number = subscriber.compiled.number;
+        let leases = subscriber.leases.get_or_insert_default();
+        leases.ends.insert(document, end);
+        if end < leases.alarm {
+            leases.alarm = end;
+            self.set_alarm(end, Alarm::Leases(key, number));
+        }
+    }
+
+    /// Ends the leases whose time is over, and sets the next alarm.
+    pub fn expire_leases(&mut self, key: usize, number: SubscriptionNumber) {
+        let now = self.shared.clock.monotonic();
+        let Some(subscriber) = self.subscriber(key, number) else { return };
+        if subscriber.leaving.is_some() {
+            // Whoever serves it next ends them.
+            return;
+        }
+        let Some(leases) = &mut subscriber.leases else { return };
+        // A later alarm, of a time when more were out, has nothing to do.
+        if leases.alarm <= now {
+            leases.alarm = Duration::MAX;
+        }
+        for (lane, ordinal) in leases.over(now) {
+            self.end_lease(key, lane, ordinal, Word::Expired);
+        }
+        let Some(leases) = &mut self.subscribers[key].leases else { return };
+        if let Some(next) = leases.ends.values().min().copied().filter(|next| *next < leases.alarm) {
+            leases.alarm = next;
+            self.set_alarm(next, Alarm::Leases(key, number));
+        }
+        super::super::sweeping::go_on(self, key);
+        self.ready(key);
+    }
+
+    /// A lease has ended in its feed: when that is durable, the document goes on.
+    pub(super) fn lease_ended(&mut self, key: usize, lane: u8, ordinal: Ordinal, settled: Settled) {
+        let subscriber = &mut self.subscribers[key];
+        let owed = subscriber.lanes[usize::from(lane)].feed.waiting().contains_key(&ordinal);
+        if let Some(leases) = &mut subscriber.leases {
+            leases.ends.remove(&(lane, ordinal));
+            if owed || settled == Settled::Again {
+                leases.ended.push((lane, ordinal));
+            }
+        }
+        if let Some(passive) = &mut subscriber.passive {
+            passive.streams.iter_mut().for_each(|stream| stream.lease_ended(lane, ordinal));
+        }
+        // The document waits for this record.
+        self.mark_dirty(key, lane, true);
+    }
+
+    /// Tells when what is said of some documents now is durable; never, if it will not be.
+    pub(super) fn once_durable(
+        &mut self,
+        key: usize,
+        documents: Vec<(u8, Ordinal)>,
+    ) -> oneshot::Receiver<()> {
+        let (durable, told) = oneshot::channel();
+        if documents.is_empty() {
+            let _ = durable.send(());
+            return told;
+        }
+        for (lane, _) in &documents {
+            self.mark_dirty(key, *lane, true);
+        }
+        let leases = self.subscribers[key].leases.get_or_insert_default();
+        leases.pending.push(Pending { documents, durable });
+        told
+    }
+
+    /// A lane's record is durable: whoever waits for it is told, and documents whose leases it ended are due, or wait as long as was asked.
+    pub fn leases_recorded(&mut self, key: usize, lane: u8) {
+        let subscriber = &mut self.subscribers[key];
+        let Some(leases) = &mut subscriber.leases else { return };
+        let feed = &subscriber.lanes[usize::from(lane)].feed;
+        let later = |document: &(u8, Ordinal)| document.0 != lane || feed.is_unrecorded(document.1);
+        let (later, now) = leases.ended.drain(..).partition(later);
+        leases.ended = later;
+        let now: Vec<(u8, Ordinal)> = now;
+        let mut lacking = false;
+        for mut waits in std::mem::take(&mut leases.pending) {
+            waits.documents.retain(|(other, ordinal)| *other != lane || feed.is_pending(*ordinal));
+            lacking |= waits.documents.iter().any(|(other, _)| *other == lane);
+            if waits.documents.is_empty() {
+                let _ = waits.durable.send(());
+            } else {
+                leases.pending.push(waits);
+            }
+        }
+        if leases.is_empty() {
+            subscriber.leases = None;
+        }
+        if lacking {
+            // It was said while that record was under way.
+            self.mark_dirty(key, lane, true);
+        }
+        for (lane, ordinal) in now {
+            let subscriber = &mut self.subscribers[key];
+            if subscriber.lanes[usize::from(lane)].feed.is_to_be_decided_again(ordinal) {
+                subscriber.due.push_front((lane, ordinal));
+            } else {
+                self.schedule_retry(key, lane, ordinal);
+            }
+        }
+    }
+}

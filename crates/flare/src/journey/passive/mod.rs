@@ -1,0 +1,158 @@
+//! Passive mode: a subscription that gets nothing until it asks. Asks come in ([`Ask`]); attempts are driven to its
+//! endpoint (`drive.rs`), or handed out on leases (`reserve.rs`, `stream.rs`) that the client settles (`settle.rs`).
+//!
+//! It is served by the same delivery thread, through the same [feeds](flare_model::feed): whatever is taken here is
+//! taken as a courier would take it. A passive subscription never stands in its host's queue on its own; what makes an
+//! active one ready ([`Shard::ready`]) has this look whether somebody waits for it.
+
+mod drive;
+mod lease;
+mod message;
+mod reserve;
+mod settle;
+mod stream;
+mod token;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use flare_model::ids::SubscriptionNumber;
+use tokio::sync::oneshot;
+
+pub use drive::{Drive, DriveOrder, Driven};
+pub use lease::Leases;
+pub use message::Message;
+pub use reserve::Reservation;
+pub use settle::{Outcome, Outcomes, Settlement, Word};
+pub use stream::{Open, Stream, StreamOrder};
+pub use token::Token;
+
+use super::shard::Shard;
+
+/// Bounds of passive mode.
+#[derive(Clone, Copy, Debug)]
+pub struct PassiveLimits {
+    /// The longest lease, and the longest delay of a release.
+    pub maximum_lease: Duration,
+    /// For how long a delivery on request begins attempts.
+    pub maximum_wait: Duration,
+    /// Reservations that wait, and streams, of one subscription.
+    pub waiters: usize,
+}
+
+/// What a passive subscription is asked for.
+pub enum Ask {
+    /// Sends notifications to its endpoint.
+    Deliver(DriveOrder, oneshot::Sender<Result<Driven, Refused>>),
+    /// Nothing more is begun by the delivery under way.
+    Halt,
+    /// Hands notifications out.
+    Reserve(Reservation),
+    /// Ends leases.
+    Settle(Vec<Settlement>, oneshot::Sender<Outcomes>),
+    /// Hands notifications out as they come.
+    Stream(StreamOrder, oneshot::Sender<Result<Open, Refused>>),
+}
+
+/// Why an ask is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There is no such subscription on this thread any more.
+    Gone,
+    /// It is served without being asked.
+    Active,
+    /// It stands still.
+    Standing,
+    /// Another delivery on request is under way.
+    Driving,
+    /// As many wait as may.
+    Full,
+}
+
+/// What a passive subscription has beside its feeds.
+#[derive(Default)]
+pub struct Passive {
+    /// A delivery on request.
+    pub drive: Option<Drive>,
+    /// Those who wait for something to take. Bound: `waiters`, with the streams. When full: refused.
+    pub reservations: VecDeque<Reservation>,
+    /// Those who take as it comes. Bound: see above.
+    pub streams: Vec<Stream>,
+    /// What streams were given.
+    pub history: stream::History,
+    /// It is being served: what that makes ready needs no second look.
+    serving: bool,
+}
+
+impl Passive {
+    /// How many attempts may be open, of a delivery on request that is under way.
+    pub fn room(&self, in_flight: u32) -> u32 {
+        let drive = self.drive.as_ref().filter(|drive| !drive.caller_left());
+        drive.map_or(0, |drive| drive.concurrency.min(in_flight.saturating_add(drive.left)))
+    }
+}
+
+impl Shard {
+    /// Does what a passive subscription, or one that has leases, is asked for.
+    pub fn passive_ask(&mut self, number: SubscriptionNumber, ask: Ask) {
+        let key = self.by_number.get(&number).copied();
+        match ask {
+            Ask::Deliver(order, reply) => self.begin_drive(key, order, reply),
+            Ask::Halt => {
+                if let Some(key) = key {
+                    self.halt_drive(key);
+                }
+            }
+            Ask::Reserve(reservation) => self.reserve(key, reservation),
+            Ask::Settle(settlements, reply) => self.settle_leases(key, number, settlements, reply),
+            Ask::Stream(order, reply) => self.open_stream(key, order, reply),
+        }
+    }
+
+    /// Something may be there to take. True if the subscription may stand in its host's queue for it.
+    pub fn passive_turn(&mut self, key: usize) -> bool {
+        self.hand_out(key);
+        self.drive_may_end(key);
+        self.passive(key).is_some_and(|passive| passive.drive.is_some())
+    }
+
+    fn passive(&mut self, key: usize) -> Option<&mut Passive> {
+        self.subscribers.get_mut(key)?.passive.as_deref_mut()
+    }
+
+    /// The mode of a subscription may have changed. Whoever waited for a passive one is answered.
+    pub fn change_mode(&mut self, key: usize) {
+        let Some(subscriber) = self.subscribers.get_mut(key) else { return };
+        let wanted = subscriber.compiled.spec.mode == flare_model::subscription::Mode::Passive;
+        if wanted == subscriber.passive.is_some() {
+            return;
+        }
+        // How it fared as what it was says nothing about what it is.
+        subscriber.fortune = Default::default();
+        if wanted {
+            subscriber.passive = Some(Box::default());
+        } else {
+            self.end_drive(key);
+            let subscriber = &mut self.subscribers[key];
+            let passive = subscriber.passive.take().unwrap_or_default();
+            for reservation in passive.reservations {
+                let _ = reservation.reply.send(Ok(Vec::new()));
+            }
+        }
+    }
+
+    /// Whether something of a subscription is on its way from the store or to it, so that there may be something to
+    /// take in a moment.
+    fn is_loading(&self, key: usize) -> bool {
+        self.subscribers[key].lanes.iter().any(|slot| {
+            slot.loading || slot.wants_record || slot.sweeping || slot.fetching > 0 || !slot.swept.is_empty()
+        })
+    }
+
+    /// Whether there is nothing to take until something happens that is not under way.
+    fn is_idle(&self, key: usize) -> bool {
+        let subscriber = &self.subscribers[key];
+        let unread = !subscriber.unread.is_empty() && self.may_read(key);
+        subscriber.due.is_empty() && !unread && !self.is_loading(key)
+    }
+}

@@ -1,0 +1,211 @@
+//! Settle: what a client says of its leases, or that their time is over → what follows for their documents.
+
+use std::time::Duration;
+
+use flare_model::feed::{Failure, Trouble, Verdict};
+use flare_model::ids::{Ordinal, SubscriptionNumber};
+use flare_model::retry::RetryPolicy;
+use flare_model::time::Timestamp;
+use tokio::sync::oneshot;
+
+use super::super::homes::Merge;
+use super::super::shard::Shard;
+use super::super::sweeping;
+use super::token::Token;
+
+/// How a lease ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// The client has processed it.
+    Success,
+    /// The client drops it on purpose.
+    Discard,
+    /// The client gives it back, to be tried again after this time.
+    Release(Duration),
+    /// Its time was over before anything was heard of it.
+    Expired,
+}
+
+/// A word about a lease; without a token it is about none that there ever was.
+#[derive(Clone, Copy, Debug)]
+pub struct Settlement {
+    /// Which lease.
+    pub token: Option<Token>,
+    /// How it ends.
+    pub word: Word,
+}
+
+/// What became of a word about a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// It ended the lease.
+    Settled,
+    /// The lease was over: it was not settled, or not in time.
+    Expired,
+    /// There is no such lease: it was settled before, or never given.
+    Unknown,
+}
+
+/// What became of each, in order.
+pub struct Outcomes(pub Vec<Outcome>);
+
+impl Merge for Outcomes {
+    /// A lease is out on one thread; to the others it is unknown.
+    fn merge(self, other: Outcomes) -> Outcomes {
+        Outcomes(self.0.into_iter().zip(other.0).map(|(one, other)| one.min(other)).collect())
+    }
+}
+
+/// Judges the end of a lease. `trouble` counts its attempt. What comes back is tried again as far as the policy's
+/// quantity and time to live go; its intervals are the client's own business.
+fn verdict(policy: &RetryPolicy, trouble: &Trouble, word: Word, now: Timestamp) -> Verdict {
+    let (delay, error) = match word {
+        Word::Success => return Verdict::Delivered,
+        Word::Discard => return Verdict::Discarded,
+        Word::Release(delay) => (delay, "the client released it"),
+        Word::Expired => (Duration::ZERO, "the lease ended before it was settled"),
+    };
+    let trouble = Box::new(Trouble { error: Some(error.to_owned()), ..trouble.clone() });
+    let late = now.since(trouble.first_attempt_at).saturating_add(delay) > policy.ttl.0;
+    // The client had it, so it may have done what it says it has not.
+    match trouble.attempts >= policy.quantity || late {
+        true => Verdict::GiveUp { doubtful: true, trouble },
+        false => Verdict::Retry { due: now.saturating_add(delay), doubtful: true, trouble },
+    }
+}
+
+impl Shard {
+    /// Ends leases by the word of a client. Answered once that is durable.
+    pub(super) fn settle_leases(
+        &mut self,
+        key: Option<usize>,
+        number: SubscriptionNumber,
+        settlements: Vec<Settlement>,
+        reply: oneshot::Sender<Outcomes>,
+    ) {
+        let now = self.shared.clock.now();
+        let mut outcomes = Vec::with_capacity(settlements.len());
+        let mut ended = Vec::new();
+        for Settlement { token, word } in settlements {
+            let known = token.filter(|token| token.number == number);
+            outcomes.push(match (key, known) {
+                (Some(key), Some(token)) if self.is_out(key, &token) => {
+                    self.end_lease(key, token.lane, token.ordinal, word);
+                    ended.push((token.lane, token.ordinal));
+                    Outcome::Settled
+                }
+                (Some(_), Some(token)) if token.until <= now => Outcome::Expired,
+                _ => Outcome::Unknown,
+            });
+        }
+        let Some(key) = key.filter(|_| !ended.is_empty()) else {
+            let _ = reply.send(Outcomes(outcomes));
+            return;
+        };
+        let durable = self.once_durable(key, ended);
+        self.tasks.spawn_local(async move {
+            if durable.await.is_ok() {
+                let _ = reply.send(Outcomes(outcomes));
+            }
+        });
+        sweeping::go_on(self, key);
+        self.ready(key);
+    }
+
+    /// Whether the lease of a token is out.
+    pub(super) fn is_out(&self, key: usize, token: &Token) -> bool {
+        let subscriber = &self.subscribers[key];
+        let slot = subscriber.lanes.get(token.lane);
+        let standing = slot.and_then(|slot| slot.feed.leased(token.ordinal));
+        standing.and_then(|standing| Token::of(subscriber.compiled.number, token.lane, standing))
+            == Some(*token)
+    }
+
+    /// Ends a lease that is out.
+    pub(super) fn end_lease(&mut self, key: usize, lane: u8, ordinal: Ordinal, word: Word) {
+        let now = self.shared.clock.now();
+        let subscriber = &mut self.subscribers[key];
+        let feed = &mut subscriber.lanes[usize::from(lane)].feed;
+        let Some(trouble) = feed.leased(ordinal).and_then(|standing| standing.trouble.as_deref()) else {
+            return;
+        };
+        let verdict = verdict(&subscriber.compiled.spec.retry, trouble, word, now);
+        let tally = feed.tally_mut();
+        match &verdict {
+            Verdict::Delivered => {
+                tally.delivered += 1;
+                tally.last_success_at = Some(now);
+            }
+            Verdict::Discarded => tally.discarded += 1,
+            Verdict::Retry { trouble, .. } | Verdict::GiveUp { trouble, .. } => {
+                tally.failed += 1;
+                let error = trouble.error.clone().unwrap_or_default();
+                tally.last_failure = Some(Box::new(Failure { at: now, status: None, error }));
+            }
+        }
+        let settled = feed.settle(ordinal, verdict);
+        self.lease_ended(key, lane, ordinal, settled);
+    }
+
+    /// Leases that nobody was there to take are taken back.
+    pub(super) fn take_back(&mut self, number: SubscriptionNumber, tokens: &[Token]) {
+        let now = self.shared.clock.now();
+        let Some(&key) = self.by_number.get(&number) else { return };
+        for token in tokens {
+            if self.is_out(key, token) {
+                let feed = &mut self.subscribers[key].lanes[usize::from(token.lane)].feed;
+                let settled = feed.take_back(token.ordinal, now);
+                self.lease_ended(key, token.lane, token.ordinal, settled);
+            }
+        }
+        self.ready(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flare_model::duration::HumanDuration;
+    use flare_model::feed::Action;
+
+    #[test]
+    fn quantity_and_time_to_live_hold_for_leases_too() {
+        let policy = RetryPolicy {
+            quantity: 3,
+            ttl: HumanDuration(Duration::from_secs(10)),
+            ..RetryPolicy::default()
+        };
+        let at = Timestamp::from_millis;
+        let told = |attempts, word, now| {
+            let trouble = Trouble {
+                attempts,
+                first_attempt_at: at(0),
+                last_attempt_at: at(0),
+                action: Action::Create,
+                status: None,
+                error: None,
+                response: None,
+            };
+            match verdict(&policy, &trouble, word, at(now)) {
+                Verdict::Delivered => "delivered".to_owned(),
+                Verdict::Discarded => "discarded".to_owned(),
+                Verdict::Retry { due, doubtful, .. } => format!("again at {} {doubtful}", due.millis()),
+                Verdict::GiveUp { doubtful, .. } => format!("given up {doubtful}"),
+            }
+        };
+        let release = |ms| Word::Release(Duration::from_millis(ms));
+        for (attempts, word, now, expected) in [
+            (3, Word::Success, 20_000, "delivered"),
+            (3, Word::Discard, 20_000, "discarded"),
+            (1, Word::Expired, 500, "again at 500 true"),
+            (2, release(300), 500, "again at 800 true"),
+            (3, release(0), 500, "given up true"),
+            (3, Word::Expired, 500, "given up true"),
+            (1, release(9_500), 500, "again at 10000 true"),
+            (1, release(9_501), 500, "given up true"),
+            (1, Word::Expired, 10_001, "given up true"),
+        ] {
+            assert_eq!(told(attempts, word, now), expected, "{attempts} {word:?} at {now}");
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! Passive mode: delivery on request, reservations, leases settled, streams. Checked, and asked of the delivery thread.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flare_model::duration::HumanDuration;
+use flare_model::ids::{ResourceId, SubscriptionId};
+use flare_model::invalid::Invalid;
+use flare_model::subscription::Mode;
+use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
+
+use super::{App, Done, Failure, unknown_subscription};
+use crate::journey::Command;
+use crate::journey::passive::{
+    Ask, DriveOrder, Driven, Message, Open, Outcome, Outcomes, Refused, Reservation, Settlement, StreamOrder,
+    Token, Word,
+};
+use crate::registry::Subscription;
+
+/// What `POST .../deliver` says.
+#[derive(Default)]
+pub struct DeliverQuery {
+    /// At most so many requests.
+    pub quantity: Option<u64>,
+    /// At most so many of them open at once.
+    pub concurrency: Option<u64>,
+}
+
+/// What `POST .../reserve` says.
+#[derive(Default)]
+pub struct ReserveQuery {
+    /// At most so many notifications.
+    pub quantity: Option<u64>,
+    /// How long to wait when there is none.
+    pub wait: Option<HumanDuration>,
+    /// For how long they are reserved.
+    pub lease: Option<HumanDuration>,
+}
+
+/// What `GET .../stream` says.
+#[derive(Default)]
+pub struct StreamQuery {
+    /// At most so many unsettled notifications.
+    pub quantity: Option<u64>,
+    /// For how long each is reserved.
+    pub lease: Option<HumanDuration>,
+    /// The header `Last-Event-ID`.
+    pub last_event_id: Option<String>,
+}
+
+/// The body of `POST .../settle`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SettleDraft {
+    messages: Vec<SettleLine>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SettleLine {
+    lease: String,
+    status: SettleStatus,
+    delay: Option<HumanDuration>,
+}
+
+#[derive(Clone, Copy, Deserialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+enum SettleStatus {
+    Success,
+    Discard,
+    Release,
+}
+
+/// The answer of `POST .../deliver`.
+#[derive(Serialize)]
+pub struct DeliverView {
+    requested: u32,
+    delivered: u32,
+    discarded: u32,
+    failed: u32,
+    remaining: u64,
+}
+
+/// The answer of `POST .../reserve`.
+#[derive(Default, Serialize)]
+pub struct ReserveView {
+    messages: Vec<Message>,
+}
+
+/// The answer of `POST .../settle`.
+#[derive(Serialize)]
+pub struct SettleView {
+    messages: Vec<SettledView>,
+}
+
+#[derive(Serialize)]
+struct SettledView {
+    lease: String,
+    outcome: &'static str,
+}
+
+impl App {
+    /// Sends notifications of a passive subscription to its endpoint, now.
+    pub async fn deliver(
+        &self,
+        resource: &ResourceId,
+        id: &SubscriptionId,
+        query: DeliverQuery,
+    ) -> Done<DeliverView> {
+        let subscription = self.passive(resource, id)?;
+        let quantity = self.quantity(query.quantity)?;
+        let most = subscription.compiled.spec.concurrency;
+        let concurrency = match query.concurrency {
+            Some(given) => within("concurrency", given, most)?,
+            None => most,
+        };
+        let order = DriveOrder { quantity, concurrency };
+        let (reply, mut answer) = oneshot::channel();
+        self.ask_passive(&subscription, Ask::Deliver(order, reply)).await;
+        let answer = tokio::select! {
+            answer = &mut answer => answer,
+            // What has begun is waited for; nothing more begins.
+            () = self.stop.cancelled() => {
+                self.ask_passive(&subscription, Ask::Halt).await;
+                answer.await
+            }
+        };
+        let driven = self.accepted(&subscription, answer)?;
+        let Driven { delivered, discarded, failed, remaining } = driven;
+        Ok(DeliverView { requested: quantity, delivered, discarded, failed, remaining })
+    }
+
+    /// Hands out notifications of a passive subscription.
+    pub async fn reserve(
+        &self,
+        resource: &ResourceId,
+        id: &SubscriptionId,
+        query: ReserveQuery,
+    ) -> Done<ReserveView> {
+        let subscription = self.passive(resource, id)?;
+        let quantity = self.quantity(query.quantity)? as usize;
+        let lease = self.lease(query.lease)?;
+        let passive = &self.config.delivery.passive;
+        let wait = query.wait.map_or(Duration::ZERO, |wait| wait.0);
+        if wait > passive.maximum_wait {
+            return Err(too_long("wait", wait, passive.maximum_wait).into());
+        }
+        // Without a wait it is answered as soon as it is known whether there is something.
+        let patience = if wait.is_zero() { passive.maximum_wait } else { wait };
+        let deadline = self.clock.monotonic() + patience;
+        loop {
+            let (reply, mut answer) = oneshot::channel();
+            let reservation = Reservation { quantity, lease, patient: !wait.is_zero(), reply };
+            self.ask_passive(&subscription, Ask::Reserve(reservation)).await;
+            let left = deadline.saturating_sub(self.clock.monotonic());
+            let answered = tokio::select! {
+                answered = tokio::time::timeout(left, &mut answer) => answered.ok(),
+                () = self.stop.cancelled() => None,
+            };
+            let answer = match answered {
+                Some(answer) => answer,
+                None => {
+                    // What was on its way just now is taken; after this nothing more is handed out.
+                    answer.close();
+                    match answer.try_recv() {
+                        Ok(answer) => Ok(answer),
+                        Err(_) => return Ok(ReserveView::default()),
+                    }
+                }
+            };
+            if answer.is_err() && self.is_elsewhere(&subscription).await {
+                continue;
+            }
+            return Ok(ReserveView { messages: self.accepted(&subscription, answer)? });
+        }
+    }
+
+    /// Ends leases. They may be of a time when the subscription was passive and it is not now.
+    pub async fn settle(
+        &self,
+        resource: &ResourceId,
+        id: &SubscriptionId,
+        draft: SettleDraft,
+    ) -> Done<SettleView> {
+        let subscription = self.subscription(resource, id)?;
+        let passive = &self.config.delivery.passive;
+        if draft.messages.len() > passive.maximum_quantity as usize {
+            let most = passive.maximum_quantity;
+            let problem =
+                format!("has more than {most} (delivery.passive.maximum-quantity); settle in several");
+            return Err(Invalid::new("messages", problem).into());
+        }
+        let mut settlements = Vec::with_capacity(draft.messages.len());
+        for (index, line) in draft.messages.iter().enumerate() {
+            let field = format!("messages[{index}].delay");
+            let word = match (line.status, line.delay) {
+                (SettleStatus::Success, None) => Word::Success,
+                (SettleStatus::Discard, None) => Word::Discard,
+                (SettleStatus::Release, delay) => {
+                    let delay = delay.map_or(Duration::ZERO, |delay| delay.0);
+                    if delay > passive.maximum_lease {
+                        return Err(too_long(&field, delay, passive.maximum_lease).into());
+                    }
+                    Word::Release(delay)
+                }
+                (_, Some(_)) => return Err(Invalid::new(field, "goes with the status `release` only").into()),
+            };
+            settlements.push(Settlement { token: Token::parse(&line.lease), word });
+        }
+        let number = subscription.number();
+        let ask = |reply| Command::Passive(number, Ask::Settle(settlements.clone(), reply));
+        let Outcomes(outcomes) =
+            self.journey.ask(number, ask).await.ok_or_else(|| self.left(&subscription))?;
+        let outcome = |outcome| match outcome {
+            Outcome::Settled => "settled",
+            Outcome::Expired => "expired",
+            Outcome::Unknown => "unknown",
+        };
+        let messages = draft.messages.into_iter().zip(outcomes);
+        let messages = messages.map(|(line, what)| SettledView { lease: line.lease, outcome: outcome(what) });
+        Ok(SettleView { messages: messages.collect() })
+    }
+
+    /// Hands out notifications of a passive subscription as they come.
+    pub async fn stream(&self, resource: &ResourceId, id: &SubscriptionId, query: StreamQuery) -> Done<Open> {
+        let subscription = self.passive(resource, id)?;
+        let quantity = self.quantity(query.quantity)? as usize;
+        let lease = self.lease(query.lease)?;
+        loop {
+            let order = StreamOrder { quantity, lease, last_event_id: query.last_event_id.clone() };
+            let (reply, answer) = oneshot::channel();
+            self.ask_passive(&subscription, Ask::Stream(order, reply)).await;
+            let answer = answer.await;
+            if answer.is_err() && self.is_elsewhere(&subscription).await {
+                continue;
+            }
+            return self.accepted(&subscription, answer);
+        }
+    }
+
+    fn passive(&self, resource: &ResourceId, id: &SubscriptionId) -> Done<Arc<Subscription>> {
+        let subscription = self.subscription(resource, id)?;
+        match subscription.compiled.spec.mode {
+            Mode::Passive => Ok(subscription),
+            Mode::Active => Err(active().into()),
+        }
+    }
+
+    fn quantity(&self, given: Option<u64>) -> Done<u32> {
+        let passive = &self.config.delivery.passive;
+        match given {
+            Some(given) => Ok(within("quantity", given, passive.maximum_quantity)?),
+            None => Ok(passive.default_quantity),
+        }
+    }
+
+    fn lease(&self, given: Option<HumanDuration>) -> Done<Duration> {
+        let passive = &self.config.delivery.passive;
+        let lease = given.map_or(passive.default_lease, |lease| lease.0);
+        if lease.is_zero() {
+            return Err(Invalid::new("lease", "must be above 0, got 0s").into());
+        }
+        if lease > passive.maximum_lease {
+            return Err(too_long("lease", lease, passive.maximum_lease).into());
+        }
+        Ok(lease)
+    }
+
+    async fn ask_passive(&self, subscription: &Subscription, ask: Ask) {
+        let number = subscription.number();
+        self.journey.send_to_first(number, Command::Passive(number, ask)).await;
+    }
+
+    /// The thread gave no answer: whether the subscription is served by another one, or about to be.
+    async fn is_elsewhere(&self, subscription: &Subscription) -> bool {
+        // A subscription that is deleted has no home in a moment.
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        !self.stop.is_cancelled() && self.journey.shards(subscription.number()).is_some()
+    }
+
+    fn accepted<T>(
+        &self,
+        subscription: &Subscription,
+        answer: Result<Result<T, Refused>, oneshot::error::RecvError>,
+    ) -> Done<T> {
+        answer.map_err(|_| self.left(subscription))?.map_err(|refused| match refused {
+            Refused::Gone => self.left(subscription),
+            Refused::Active => active().into(),
+            Refused::Standing => Failure::Conflict("the subscription stands still; resume it first".into()),
+            Refused::Driving => Failure::Conflict(
+                "a deliver of this subscription is under way; wait until it is answered".into(),
+            ),
+            Refused::Full => Failure::TooMany(
+                "as many reserves and streams wait as may (delivery.passive.waiters); try again later".into(),
+            ),
+        })
+    }
+
+    /// The thread gives no answer: the node stops, or the subscription was deleted meanwhile.
+    fn left(&self, subscription: &Subscription) -> Failure {
+        if self.stop.is_cancelled() { Failure::Stopping } else { unknown_subscription(subscription.id()) }
+    }
+}
+
+fn active() -> Invalid {
+    Invalid::new(
+        "mode",
+        "is `active`: this subscription is served without being asked; PATCH it to `passive`",
+    )
+}
+
+fn within(name: &str, given: u64, most: u32) -> Result<u32, Invalid> {
+    let fits = u32::try_from(given).ok().filter(|given| (1..=most).contains(given));
+    fits.ok_or_else(|| Invalid::new(name, format!("must be between 1 and {most}, got {given}")))
+}
+
+fn too_long(name: &str, given: Duration, most: Duration) -> Invalid {
+    let (given, most) = (HumanDuration(given), HumanDuration(most));
+    Invalid::new(name, format!("must be at most {most}, got {given}"))
+}
