@@ -18,10 +18,10 @@ const ORIGINS: u64 = 4;
 const DOCUMENTS: u64 = 12;
 
 /// Numbers that look random and depend on the seed alone.
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+    pub fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides
     }
@@ -29,9 +29,9 @@ impl Dice {
 
 /// What a client made of what it was told; it processes everything, and sometimes loses its answer after that.
 #[derive(Default)]
-struct Client {
+pub struct Client {
     documents: HashMap<String, Known>,
-    wrong: Vec<String>,
+    pub wrong: Vec<String>,
 }
 
 struct Known {
@@ -48,11 +48,15 @@ impl Known {
 }
 
 impl Client {
-    fn told(&mut self, request: &Request) {
+    pub fn told(&mut self, request: &Request) {
         let (sequence, revision) = (request.sequence(), request.revision());
-        let id = request.header("webhook-id").to_owned();
-        let action = request.action().to_owned();
-        let known = self.documents.get(request.document());
+        self.hears(request.document(), sequence, revision, request.header("webhook-id"), request.action());
+    }
+
+    /// It is told of a document, in whatever way.
+    pub fn hears(&mut self, document: &str, sequence: u64, revision: i64, id: &str, action: &str) {
+        let (id, action) = (id.to_owned(), action.to_owned());
+        let known = self.documents.get(document);
         let wrong = match known {
             Some(known) if sequence < known.sequence => Some("a lower sequence"),
             Some(known) if revision < known.revision => Some("a lower revision"),
@@ -73,20 +77,20 @@ impl Client {
         };
         if let Some(wrong) = wrong {
             let before = known.map(|known| (known.sequence, known.revision, &known.action));
-            self.wrong.push(format!("{wrong}: {} {sequence} {action} after {before:?}", request.document()));
+            self.wrong.push(format!("{wrong}: {document} {sequence} {action} after {before:?}"));
         }
-        self.documents.insert(request.document().to_owned(), Known { sequence, revision, id, action });
+        self.documents.insert(document.to_owned(), Known { sequence, revision, id, action });
     }
 
     /// What it has, by document.
-    fn state(&self) -> HashMap<String, i64> {
+    pub fn state(&self) -> HashMap<String, i64> {
         let held = self.documents.iter().filter(|(_, known)| known.has());
         held.map(|(url, known)| (url.clone(), known.revision)).collect()
     }
 }
 
 /// `faults`: of a hundred requests, so many are processed and not answered, and half as many are answered 503.
-async fn client(seed: u64, faults: u64) -> (Receiver, Arc<Mutex<Client>>) {
+pub async fn client(seed: u64, faults: u64) -> (Receiver, Arc<Mutex<Client>>) {
     let client = Arc::new(Mutex::new(Client::default()));
     let told = client.clone();
     let mut dice = Dice(seed);
@@ -103,7 +107,7 @@ async fn client(seed: u64, faults: u64) -> (Receiver, Arc<Mutex<Client>>) {
 
 /// Says one thing after the other about its own documents, each until it is accepted. The newest of each it leaves in
 /// `accepted`: the revision, and whether it lives.
-async fn origin(number: u64, api: watch::Receiver<Api>, shared: Arc<Shared>, mut dice: Dice) {
+pub async fn origin(number: u64, api: watch::Receiver<Api>, shared: Arc<Shared>, mut dice: Dice) {
     let mut revision = 0;
     while !shared.stop.load(Ordering::SeqCst) {
         revision += 1;
@@ -133,15 +137,15 @@ async fn origin(number: u64, api: watch::Receiver<Api>, shared: Arc<Shared>, mut
 }
 
 #[derive(Default)]
-struct Shared {
-    accepted: Mutex<HashMap<String, (i64, bool)>>,
+pub struct Shared {
+    pub accepted: Mutex<HashMap<String, (i64, bool)>>,
     pending: Mutex<HashMap<String, i64>>,
-    count: AtomicU64,
-    stop: AtomicBool,
+    pub count: AtomicU64,
+    pub stop: AtomicBool,
 }
 
 /// Everything that was accepted before the kill is there after it.
-async fn insist_on_what_was_accepted(api: Api, before: &HashMap<String, (i64, bool)>, shared: &Shared) {
+pub async fn insist_on_what_was_accepted(api: Api, before: &HashMap<String, (i64, bool)>, shared: &Shared) {
     for (url, (revision, lives)) in before {
         let answer = api.get(&format!("/documents/{url}")).await;
         let now = shared.accepted.lock().unwrap().get(url).copied();

@@ -23,6 +23,7 @@ mod errors_and_pages;
 mod hostile_clients;
 mod limits;
 mod order;
+mod passive;
 mod program;
 mod replays;
 mod resources;

@@ -88,7 +88,6 @@ async fn what_is_not_there_yet_is_refused_and_says_so() {
     for (path, value) in [
         ("filter", json!("document.quantity > 0")),
         ("when", json!("action != 'update'")),
-        ("mode", json!("passive")),
         ("delivery.revision", json!("all")),
         ("secret", json!("whsec_abc")),
     ] {
