@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything the tests need, then every test.
 
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail};
@@ -14,16 +15,37 @@ pub struct Args {
 /// A program the tests need, and the Debian package that has it.
 struct Need {
     program: &'static str,
+    /// With these it succeeds where all of it is there.
+    arguments: &'static [&'static str],
     package: &'static str,
     why: &'static str,
 }
 
-const NEEDS: [Need; 1] =
-    [Need { program: "cc", package: "build-essential", why: "SQLite is compiled from its source" }];
+const NEEDS: [Need; 2] = [
+    Need {
+        program: "cc",
+        arguments: &["--version"],
+        package: "build-essential",
+        why: "SQLite is compiled from its source",
+    },
+    Need {
+        program: "python3",
+        arguments: &["-c", "import ensurepip"],
+        package: "python3-venv",
+        why: "published libraries verify what Flare sends",
+    },
+];
+
+/// The published libraries that clients use, as they verify what Flare sends.
+const LIBRARIES: [&str; 2] = ["standardwebhooks==1.1.0", "cloudevents==2.2.0"];
+
+/// Where they are installed; the tests look for them there.
+const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/test-python");
 
 /// Runs every test and fails if one does.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     provide()?;
+    provide_libraries()?;
     let mut test = Command::new(env!("CARGO"));
     test.args(["test", "--workspace", "--no-fail-fast"]);
     if args.quick {
@@ -37,7 +59,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 fn provide() -> anyhow::Result<()> {
-    let missing: Vec<&Need> = NEEDS.iter().filter(|need| !is_there(need.program)).collect();
+    let missing: Vec<&Need> = NEEDS.iter().filter(|need| !is_there(need)).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -58,9 +80,28 @@ fn provide() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn is_there(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+/// Installs the libraries into an environment of their own, once for each list of them.
+fn provide_libraries() -> anyhow::Result<()> {
+    let (folder, wanted) = (Path::new(PYTHON), LIBRARIES.join("\n"));
+    let list = folder.join("installed.txt");
+    if std::fs::read_to_string(&list).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    let made = Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder).status();
+    if !made.context("running python3 -m venv")?.success() {
+        bail!("python3 -m venv failed: install python3-venv and try again");
+    }
+    let mut pip = Command::new(folder.join("bin/python3"));
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(LIBRARIES);
+    if !pip.status().context("running pip")?.success() {
+        bail!("pip could not install {}: the tests verify with them", LIBRARIES.join(" and "));
+    }
+    std::fs::write(&list, wanted).context("noting what was installed")
+}
+
+fn is_there(need: &Need) -> bool {
+    let run = Command::new(need.program).args(need.arguments).output();
+    run.is_ok_and(|output| output.status.success())
 }
 
 fn is_root() -> bool {

@@ -142,6 +142,13 @@ pub fn fresh_id(prefix: &str) -> String {
     id
 }
 
+/// Bytes of the machine's random source, for what nobody may guess: secrets, keys, nonces.
+pub fn random_bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    SysRng.try_fill_bytes(&mut bytes).expect("without the machine's random source nothing is secret");
+    bytes
+}
+
 fn os_random() -> [u64; 2] {
     let next = || SysRng.try_next_u64().expect("without the machine's random source no id would be unique");
     [next(), next()]

@@ -11,6 +11,7 @@ mod network;
 mod node;
 mod operations;
 mod registry;
+mod vault;
 mod version;
 
 use cli::{Cli, Command, Exit};

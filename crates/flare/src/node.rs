@@ -18,6 +18,7 @@ use crate::journey::passive::PassiveLimits;
 use crate::journey::{BreakerSettings, Dialler, Journey, Plan, ReadLimits, Report, ShardLimits};
 use crate::network::Destinations;
 use crate::operations::{App, Notices, Rearrangements};
+use crate::vault::Vault;
 use crate::version;
 
 /// An opened engine.
@@ -94,12 +95,14 @@ async fn serve(config: Config, cores: usize) -> anyhow::Result<()> {
         .with_context(|| format!("listening on {addr} (http.server.addr or --addr says where)"))?;
     let addr = listener.local_addr()?;
     let engine = Engine::open(&config, &report).context("opening the store")?;
+    // After the engine: the folder of the data is ours by then.
+    let vault = Vault::open(&config).context("opening the key that seals secrets")?;
     let destinations = Destinations::new(&config.network, config.http.server.is_loopback());
     let plan = plan(&config, cores, engine.store(), clock.clone(), &destinations, report)?;
     let journey = Journey::start(plan).await.context("starting delivery")?;
     let (notices, noticed) = Notices::new();
     let (rearrangements, rearranged) = Rearrangements::new();
-    let app = App::new(config, clock, engine.store(), journey, destinations, notices, rearrangements);
+    let app = App::new(config, clock, engine.store(), journey, destinations, notices, rearrangements, vault);
     let app = Arc::new(app);
     app.load().await.context("reading the catalog")?;
     let (resources, subscriptions) = app.registry.counts();

@@ -135,9 +135,6 @@ fn refuse_what_is_not_there_yet(draft: &Draft) -> Result<(), Invalid> {
     if draft.when.is_some() {
         return later("when", "an expression that decides whether to tell");
     }
-    if draft.secret.is_some() {
-        return later("secret", "signing notifications");
-    }
     match draft.delivery.revision.as_deref() {
         None | Some("last") => {}
         Some("all") => return later("delivery.revision", "`all`"),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Mode, Start};
+use super::{Mode, Secret, Start};
 use crate::duration::HumanDuration;
 use crate::retry::RetryDraft;
 
@@ -36,9 +36,9 @@ pub struct Draft {
     /// How many owners may serve it in parallel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shards: Option<u32>,
-    /// The key that signs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub secret: Option<String>,
+    /// The key that signs. It is never written out with the rest: it is kept apart, sealed.
+    #[serde(skip_serializing)]
+    pub secret: Option<Secret>,
 }
 
 /// Where notifications go.

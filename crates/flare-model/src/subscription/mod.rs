@@ -5,12 +5,14 @@
 
 mod check;
 mod draft;
+mod secret;
 
 pub use check::{Limits, check};
 pub use draft::{
     ActionDraft, ActionsDraft, ContentDraft, DataValue, DeliveryDraft, Draft, EndpointDraft, RateLimit,
     Scalar,
 };
+pub use secret::{Secret, SecretView, StoredSecret, live, rotated};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -153,6 +155,9 @@ pub struct Stored {
     /// The number of the newest replay; numbers are never reused.
     #[serde(default)]
     pub last_replay: u64,
+    /// What signs, oldest first. Bound: two. Empty where an earlier version stored the subscription.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<StoredSecret>,
 }
 
 /// How many replays of a subscription are remembered.
@@ -221,4 +226,9 @@ pub struct View {
     pub created_at: Timestamp,
     /// When it was last changed by a user.
     pub updated_at: Timestamp,
+    /// What signs now, oldest first, without the values.
+    pub secrets: Vec<SecretView>,
+    /// The value of the newest secret: only in the answer that made it.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "secret::reveal")]
+    pub secret: Option<Secret>,
 }

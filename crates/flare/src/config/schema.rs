@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::choice::{LogFormat, LogLevel, LogOutput, Store, UserAgent, WebhookUrl};
 use super::cidr::Cidr;
+use super::secret::SecretKey;
 use super::section::section;
 use super::size::ByteSize;
 
@@ -31,6 +32,8 @@ section! {
         log: LogConfig;
         /// HTTP, both ways.
         http: HttpConfig;
+        /// Secrets, and what guards them.
+        auth: AuthConfig;
         /// Which addresses clients may be reached at.
         network: NetworkConfig;
         /// Rules of the API's entities.
@@ -105,6 +108,22 @@ section! {
         excerpt_limit: ByteSize = ByteSize::kb(1), in ByteSize::bytes(0)..=ByteSize::kb(64);
         /// What Flare calls itself.
         user_agent: UserAgent = UserAgent::flare();
+    }
+}
+
+section! {
+    /// Secrets, and what guards them.
+    AuthConfig {
+        /// The key that seals secrets in the store; without it the file below holds it.
+        secret_key: SecretKey = SecretKey::default();
+        /// Where the key is kept and, on the first start, drawn; relative to the directory of the data.
+        secret_key_file: PathBuf = PathBuf::from("secret.key");
+        /// Whether to start although the key of some secrets is lost; their notifications go out unsigned.
+        discard_lost_secrets: bool = false;
+        /// How long a former secret signs beside the new one when a rotation does not say.
+        secret_overlap: Duration = hours(24), in ms(0)..=DECADE;
+        /// The longest overlap a rotation may ask for.
+        maximum_secret_overlap: Duration = hours(168), in ms(0)..=DECADE;
     }
 }
 

@@ -41,6 +41,40 @@ impl Setting for Secret {
     }
 }
 
+/// A key of 32 bytes, or none. Its value is never shown.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SecretKey(Option<[u8; crate::vault::KEY_BYTES]>);
+
+impl SecretKey {
+    /// The key itself, for the one place that needs it.
+    pub fn reveal(&self) -> Option<&[u8; crate::vault::KEY_BYTES]> {
+        self.0.as_ref()
+    }
+}
+
+impl fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { REDACTED } else { "none" })
+    }
+}
+
+impl Setting for SecretKey {
+    const FORM: &'static str = "the base64 of 32 bytes, or nothing";
+    const EXAMPLE: Option<&'static str> = Some("what `openssl rand -base64 32` prints");
+    const SECRET: bool = true;
+
+    fn from_text(text: &str) -> Result<Self, Unfit> {
+        if text.trim().is_empty() {
+            return Ok(Self(None));
+        }
+        crate::vault::parse_key(text.trim()).map(|key| Self(Some(key))).ok_or(Unfit::Form)
+    }
+
+    fn to_toml(&self) -> toml::Value {
+        if self.0.is_some() { REDACTED.into() } else { "".into() }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,5 +84,16 @@ mod tests {
         let secret = Secret::from_text("hunter2").unwrap();
         assert_eq!(secret.reveal(), "hunter2");
         assert_eq!(format!("{secret:?} {}", secret.to_toml()), "[redacted] \"[redacted]\"");
+    }
+
+    #[test]
+    fn a_key_has_32_bytes_or_is_not_given() {
+        assert!(SecretKey::from_text("").unwrap().reveal().is_none());
+        let key = SecretKey::from_text(" AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE= ").unwrap();
+        assert_eq!(key.reveal(), Some(&[1; 32]));
+        assert_eq!(format!("{key:?} {}", key.to_toml()), "[redacted] \"[redacted]\"");
+        for wrong in ["AQEB", "correct horse battery staple"] {
+            assert!(SecretKey::from_text(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -58,6 +58,10 @@ pub fn check(config: &Config) -> Vec<Broken> {
                 ("domain.pagination.maximum-limit", &pagination.maximum_limit),
             ),
             at_most(
+                ("auth.secret-overlap", &config.auth.secret_overlap),
+                ("auth.maximum-secret-overlap", &config.auth.maximum_secret_overlap),
+            ),
+            at_most(
                 ("delivery.default-timeout", &delivery.default_timeout),
                 ("delivery.maximum-timeout", &delivery.maximum_timeout),
             ),

@@ -42,6 +42,7 @@ pub fn routes(app: Arc<App>) -> Router {
         )
         .route("/resources/{rid}/subscriptions/{id}/pause", post(subscriptions::pause::handle))
         .route("/resources/{rid}/subscriptions/{id}/resume", post(subscriptions::resume::handle))
+        .route("/resources/{rid}/subscriptions/{id}/secret/rotate", post(subscriptions::rotate::handle))
         .route("/resources/{rid}/subscriptions/{id}/status", get(subscriptions::status::handle))
         .route("/resources/{rid}/subscriptions/{id}/deliver", post(subscriptions::deliver::handle))
         .route("/resources/{rid}/subscriptions/{id}/reserve", post(subscriptions::reserve::handle))

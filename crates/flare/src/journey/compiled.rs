@@ -10,6 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use sha2::{Digest, Sha256};
 
 use super::homes::Spread;
+use super::signature::Signer;
 
 /// Where a connection goes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -53,6 +54,8 @@ pub struct Compiled {
     pub shape: u64,
     /// The beginning of every notification's id: subscription and log.
     pub identity: Sha256,
+    /// What signs every notification.
+    pub signer: Arc<Signer>,
 }
 
 /// What every request of one action begins with.
@@ -88,7 +91,13 @@ impl Compiled {
         identity.update([0]);
         identity.update(incarnation.to_be_bytes());
         let shape = shape_of(&spec);
-        Compiled { id, number, resource, spec, requests, shape, identity }
+        let signer = Arc::default();
+        Compiled { id, number, resource, spec, requests, shape, identity, signer }
+    }
+
+    /// The same, with what signs its notifications.
+    pub fn signed(self, signer: Arc<Signer>) -> Compiled {
+        Compiled { signer, ..self }
     }
 }
 

@@ -22,6 +22,7 @@ const FLARE_SEQUENCE: HeaderName = HeaderName::from_static("flare-sequence");
 const FLARE_REPLAY: HeaderName = HeaderName::from_static("flare-replay");
 const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The request of one attempt.
@@ -45,12 +46,17 @@ pub fn request(
     headers.insert(FLARE_ACTION, HeaderValue::from_static(attempt.action.as_str()));
     headers.insert(FLARE_REVISION, header(revision));
     headers.insert(FLARE_SEQUENCE, HeaderValue::from(attempt.seq.0));
-    headers.insert(WEBHOOK_ID, header(notification_id(compiled, document, attempt)));
-    headers.insert(WEBHOOK_TIMESTAMP, HeaderValue::from(now.millis().div_euclid(1000)));
     if attempt.replay != 0 {
         headers.insert(FLARE_REPLAY, header(replay_id(attempt.replay)));
     }
     let body = body(compiled, change, attempt.action);
+    let id = header(notification_id(compiled, document, attempt));
+    let timestamp = HeaderValue::from(now.millis().div_euclid(1000));
+    if let Some(signature) = compiled.signer.sign(id.as_bytes(), timestamp.as_bytes(), &body, now) {
+        headers.insert(WEBHOOK_SIGNATURE, signature);
+    }
+    headers.insert(WEBHOOK_ID, id);
+    headers.insert(WEBHOOK_TIMESTAMP, timestamp);
     if !body.is_empty() && !parts.own_content_type {
         headers.insert(CONTENT_TYPE, JSON);
     }

@@ -24,6 +24,7 @@ pub mod passive;
 mod recorder;
 mod settle;
 mod shard;
+mod signature;
 mod subscriber;
 mod sweeping;
 mod tail;
@@ -46,6 +47,7 @@ pub use connection::{Answer, Dialler, ReadLimits};
 pub use control::{Command, Event, Inspection, Needs, Report};
 pub use message::replay_id;
 pub use shard::ShardLimits;
+pub use signature::Signer;
 pub use subscriber::Standstill;
 
 use crate::door::{Chance, Clock};

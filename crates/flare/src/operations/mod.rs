@@ -7,6 +7,7 @@ mod replays;
 mod resources;
 mod retention;
 mod shards;
+mod secrets;
 mod subscriptions;
 
 use std::sync::Arc;
@@ -25,12 +26,14 @@ pub use notices::Notices;
 pub use passive::{DeliverQuery, ReserveQuery, StreamQuery};
 pub use replays::ReplayDraft;
 pub use shards::Rearrangements;
+pub use secrets::RotationDraft;
 
 use crate::config::Config;
 use crate::door::Clock;
 use crate::journey::{Compiled, Event, Journey, Standstill};
 use crate::network::Destinations;
 use crate::registry::{Registry, Subscription};
+use crate::vault::Vault;
 
 /// Why an operation was not done.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +79,8 @@ pub struct App {
     pub started_at: Timestamp,
     /// Cancelled when the node stops.
     pub stop: CancellationToken,
+    /// What seals secrets.
+    vault: Vault,
     limits: Limits,
     user_agent: HeaderValue,
     notices: Notices,
@@ -86,6 +91,7 @@ pub struct App {
 
 impl App {
     /// Puts the parts together; [`App::load`] comes next.
+    #[expect(clippy::too_many_arguments, reason = "the parts of a node, put together in one place")]
     pub fn new(
         config: Config,
         clock: Arc<dyn Clock>,
@@ -94,6 +100,7 @@ impl App {
         destinations: Destinations,
         notices: Notices,
         rearrangements: Rearrangements,
+        vault: Vault,
     ) -> App {
         let delivery = &config.delivery;
         let limits = Limits {
@@ -114,6 +121,7 @@ impl App {
             destinations,
             started_at,
             stop: CancellationToken::new(),
+            vault,
             limits,
             user_agent,
             notices,
@@ -190,7 +198,9 @@ impl App {
         let id = SubscriptionId::new(entity.id.as_str());
         let number = SubscriptionNumber(entity.number);
         let incarnation = self.store.documents.incarnation();
-        let compiled = Compiled::new(id, number, resource, spec, incarnation, &self.user_agent);
+        let signer = self.signer(&id, &stored).map_err(|e| Invalid::new("secret", e))?;
+        let compiled =
+            Compiled::new(id, number, resource, spec, incarnation, &self.user_agent).signed(signer);
         Ok(Arc::new(Subscription { stored, version: entity.version, compiled: Arc::new(compiled) }))
     }
 

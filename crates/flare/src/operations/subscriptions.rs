@@ -6,7 +6,7 @@ use flare_model::feed::Failure as LastFailure;
 use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::invalid::Invalid;
 use flare_model::resource::Resource;
-use flare_model::subscription::{self, Disabled, Draft, Spec, Status, Stored, View};
+use flare_model::subscription::{self, Disabled, Draft, Secret, Spec, Status, Stored, View};
 use flare_model::time::Timestamp;
 use flare_provider::{Entity, EntityKind, ErrorKind, NewEntity, Start};
 use serde::Serialize;
@@ -70,11 +70,18 @@ impl From<LastFailure> for FailureView {
 }
 
 impl App {
-    /// Creates a subscription; from this commit on nothing is missed.
-    pub async fn create_subscription(&self, resource: &ResourceId, draft: Draft) -> Done<Arc<Subscription>> {
+    /// Creates a subscription; from this commit on nothing is missed. Also answers its secret, which is shown
+    /// nowhere else.
+    pub async fn create_subscription(
+        &self,
+        resource: &ResourceId,
+        mut draft: Draft,
+    ) -> Done<(Arc<Subscription>, Secret)> {
         let resource = self.registry.resource(resource).ok_or_else(|| unknown_resource(resource))?;
         let spec = self.check(&draft, &resource)?;
         let now = self.clock.now();
+        let id = fresh_id("sub");
+        let (secret, sealed) = self.first_secret(&SubscriptionId::new(id.as_str()), draft.secret.take(), now);
         let stored = Stored {
             draft,
             created_at: now,
@@ -83,10 +90,11 @@ impl App {
             disabled: None,
             replays: Vec::new(),
             last_replay: 0,
+            secrets: vec![sealed],
         };
         let new = NewEntity {
             kind: EntityKind::Subscription,
-            id: fresh_id("sub"),
+            id,
             parent: Some(resource.id().to_string()),
             keys: spec.keys(),
             body: serde_json::to_string(&stored).expect("a subscription is plain data"),
@@ -105,7 +113,7 @@ impl App {
         let created = self.compile(&entity)?;
         self.take_over(vec![created.clone()], true).await?;
         tracing::info!(subscription.id = %created.id(), resource.id = %resource.id(), "subscription created");
-        Ok(created)
+        Ok((created, secret))
     }
 
     fn check(&self, draft: &Draft, resource: &Resource) -> Done<Spec> {
@@ -139,6 +147,10 @@ impl App {
         if fields.contains_key("start") {
             return Err(Invalid::new("start", "cannot be changed; create another subscription").into());
         }
+        if fields.contains_key("secret") {
+            let problem = "cannot be patched; POST .../secret/rotate gives the subscription another one";
+            return Err(Invalid::new("secret", problem).into());
+        }
         let _catalog = self.catalog.lock().await;
         let current = self.subscription(resource, id)?;
         let mut draft = serde_json::to_value(&current.stored.draft).expect("a draft is plain data");
@@ -157,9 +169,12 @@ impl App {
     async fn replace(
         &self,
         current: &Subscription,
-        stored: Stored,
+        mut stored: Stored,
         keys: Vec<String>,
     ) -> Done<Arc<Subscription>> {
+        // What has ended is not kept, not even sealed.
+        let now = self.clock.now();
+        stored.secrets.retain(|secret| secret.is_live(now));
         let resource = &current.compiled.resource;
         let entity = Entity {
             kind: EntityKind::Subscription,
@@ -294,6 +309,10 @@ impl App {
             reason,
             created_at: subscription.stored.created_at,
             updated_at: subscription.stored.updated_at,
+            secrets: subscription::live(&subscription.stored.secrets, self.clock.now())
+                .map(Into::into)
+                .collect(),
+            secret: None,
         })
     }
 

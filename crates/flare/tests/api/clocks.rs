@@ -9,10 +9,10 @@ use crate::support::{Receiver, Reply, Setup, Story, store_is_durable};
 const YEARS: i64 = 10 * 365 * 24 * 3600 * 1000;
 
 /// The clock of a process, as a file with what is added to the real one.
-struct Clock(tempfile::TempDir);
+pub struct Clock(tempfile::TempDir);
 
 impl Clock {
-    fn new() -> Clock {
+    pub fn new() -> Clock {
         let clock = Clock(tempfile::tempdir().unwrap());
         clock.jump(0);
         clock
@@ -22,20 +22,20 @@ impl Clock {
         self.0.path().join("offset")
     }
 
-    fn jump(&self, millis: i64) {
+    pub fn jump(&self, millis: i64) {
         // Written aside and renamed: a reader sees the one or the other.
         let aside = self.0.path().join("aside");
         std::fs::write(&aside, millis.to_string()).unwrap();
         std::fs::rename(aside, self.file()).unwrap();
     }
 
-    fn setup(&self) -> Setup {
+    pub fn setup(&self) -> Setup {
         Setup::default().with("FLARE_TEST_CLOCK_OFFSET_FILE", self.file().to_str().unwrap())
     }
 }
 
 /// Waits until the process has noticed where its clock is.
-async fn noticed(story: &Story, millis: i64) {
+pub async fn noticed(story: &Story, millis: i64) {
     crate::support::until("the clock has jumped", || async {
         let status = story.api().get("/status").await.expect(200).json();
         let now =

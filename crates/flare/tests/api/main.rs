@@ -29,6 +29,8 @@ mod replays;
 mod resources;
 mod retention;
 mod shards;
+mod rotation;
+mod signatures;
 mod stopping;
 mod subscriptions;
 mod verdicts;

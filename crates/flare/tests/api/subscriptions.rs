@@ -89,7 +89,6 @@ async fn what_is_not_there_yet_is_refused_and_says_so() {
         ("filter", json!("document.quantity > 0")),
         ("when", json!("action != 'update'")),
         ("delivery.revision", json!("all")),
-        ("secret", json!("whsec_abc")),
     ] {
         let answer = story.api().post(&story.subscriptions(), &with(path, value)).await;
         answer.refused(400, &[path, "not available yet"]);

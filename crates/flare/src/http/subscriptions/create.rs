@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use flare_model::ids::ResourceId;
+use flare_model::subscription::View;
 use http::HeaderMap;
 
 use crate::http::error::ApiError;
@@ -18,7 +19,9 @@ pub async fn handle(
 ) -> Result<Response, ApiError> {
     let draft = body::json(&body::read(&app, &headers, body).await?)?;
     let resource = ResourceId::new(resource);
-    let subscription = app.create_subscription(&resource, draft).await?;
+    let (subscription, secret) = app.create_subscription(&resource, draft).await?;
     let location = format!("/resources/{resource}/subscriptions/{}", subscription.id());
-    Ok(body::created(&location, &app.view(&subscription).await?))
+    // The only time that the secret is shown.
+    let view = View { secret: Some(secret), ..app.view(&subscription).await? };
+    Ok(body::created(&location, &view))
 }

@@ -11,6 +11,7 @@ pub mod replay;
 pub mod reserve;
 pub mod resume;
 pub mod settle;
+pub mod rotate;
 pub mod show;
 pub mod status;
 pub mod stream;

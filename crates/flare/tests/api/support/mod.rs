@@ -2,6 +2,7 @@
 
 mod api;
 mod flare;
+mod python;
 mod receiver;
 mod story;
 
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 
 pub use api::{Answer, Api};
 pub use flare::{Flare, Setup, store_is_durable};
+pub use python::verify;
 pub use receiver::{Receiver, Reply, Request};
 pub use story::{Story, document_url, minimal_resource};
 

@@ -1,0 +1,108 @@
+//! Signatures by Standard Webhooks 1.0: the id, the time and the bytes of a notification come in; the value of
+//! `webhook-signature` goes out.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::{BufMut as _, BytesMut};
+use flare_model::subscription::Secret;
+use flare_model::time::Timestamp;
+use http::HeaderValue;
+use ring::hmac;
+
+/// The base64 of 32 bytes.
+const ENCODED: usize = 44;
+
+/// The keys of a subscription, prepared once: what a signature costs beyond the body is a few blocks of SHA-256.
+#[derive(Default)]
+pub struct Signer {
+    /// Bound: two, the newest and the one it replaces. Empty where an earlier version stored the subscription.
+    keys: Vec<Key>,
+}
+
+struct Key {
+    key: hmac::Key,
+    ends_at: Option<Timestamp>,
+}
+
+impl Signer {
+    /// Adds a secret that signs until it ends.
+    pub fn add(&mut self, secret: &Secret, ends_at: Option<Timestamp>) {
+        self.keys.push(Key { key: hmac::Key::new(hmac::HMAC_SHA256, secret.bytes()), ends_at });
+    }
+
+    /// The signatures over `id.timestamp.body`, one for each secret that signs now; `None` when there is none.
+    pub fn sign(&self, id: &[u8], timestamp: &[u8], body: &[u8], now: Timestamp) -> Option<HeaderValue> {
+        let mut value = BytesMut::with_capacity(self.keys.len() * (ENCODED + 4));
+        for Key { key, ends_at } in &self.keys {
+            if ends_at.is_some_and(|end| now >= end) {
+                continue;
+            }
+            let mut context = hmac::Context::with_key(key);
+            context.update(id);
+            context.update(b".");
+            context.update(timestamp);
+            context.update(b".");
+            context.update(body);
+            if !value.is_empty() {
+                value.put_u8(b' ');
+            }
+            value.put_slice(b"v1,");
+            let mut encoded = [0; ENCODED];
+            let length =
+                STANDARD.encode_slice(context.sign(), &mut encoded).expect("32 bytes are 44 in base64");
+            value.put_slice(&encoded[..length]);
+        }
+        if value.is_empty() {
+            return None;
+        }
+        Some(HeaderValue::from_maybe_shared(value.freeze()).expect("base64 is plain ASCII"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &[u8] = b"msg_p5jXN8AQM9LWM0D4loKWxJek";
+    const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    const SIGNED: &str = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
+
+    fn now(secs: i64) -> Timestamp {
+        Timestamp::from_millis(secs * 1000)
+    }
+
+    fn signer(secrets: &[(&str, Option<i64>)]) -> Signer {
+        let mut signer = Signer::default();
+        for (secret, ends_at) in secrets {
+            signer.add(&Secret::parse(secret).unwrap(), ends_at.map(now));
+        }
+        signer
+    }
+
+    #[test]
+    fn the_published_example_is_signed_as_published() {
+        let value = signer(&[(SECRET, None)]).sign(ID, b"1614265330", br#"{"test": 2432232314}"#, now(0));
+        assert_eq!(value.unwrap(), SIGNED);
+    }
+
+    #[test]
+    fn an_empty_body_is_signed_too() {
+        let value = signer(&[(SECRET, None)]).sign(ID, b"1614265330", b"", now(0));
+        // echo -n 'msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330.' | openssl dgst -sha256 -mac HMAC -macopt hexkey:...
+        assert_eq!(value.unwrap(), "v1,v48jdbgvh29KJz2Qc+ghw8G6vG3nAKnujWBg8oM/62A=");
+    }
+
+    #[test]
+    fn while_rotating_both_sign_and_after_that_only_the_new_one() {
+        const NEW: &str = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+        let both = signer(&[(SECRET, Some(100)), (NEW, None)]);
+        let alone = signer(&[(NEW, None)]);
+        let sign =
+            |signer: &Signer, secs| signer.sign(ID, b"1614265330", br#"{"test": 2432232314}"#, now(secs));
+        let new = sign(&alone, 0).unwrap();
+        let two = sign(&both, 99).unwrap();
+        assert_eq!(two.to_str().unwrap(), format!("{SIGNED} {}", new.to_str().unwrap()));
+        assert_eq!(sign(&both, 100).unwrap(), new);
+        assert_eq!(sign(&Signer::default(), 0), None, "what was stored without a secret goes out unsigned");
+    }
+}

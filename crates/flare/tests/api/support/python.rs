@@ -1,0 +1,68 @@
+//! The published libraries that clients use, in Python: notifications go in, what the libraries say of them comes out.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::Request;
+
+/// Where `cargo xtask test` installs them.
+const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/test-python/bin/python3");
+
+/// Runs a script with these requests, and answers what it prints for each. `None` where the libraries are not
+/// installed: loudly on a laptop, and never in CI, where that is a failure.
+fn run(script: &str, requests: Vec<Value>) -> Option<Vec<Value>> {
+    if !Path::new(PYTHON).exists() {
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "the libraries are missing: `cargo xtask test` installs them"
+        );
+        eprintln!("SKIPPED: the libraries are missing, `cargo xtask test` installs them");
+        return None;
+    }
+    let mut child = Command::new(PYTHON)
+        .args(["-c", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("Python runs");
+    let mut input = child.stdin.take().expect("it was piped");
+    input.write_all(json!(requests).to_string().as_bytes()).expect("Python reads");
+    drop(input);
+    let output = child.wait_with_output().expect("Python ends");
+    assert!(output.status.success(), "the script failed");
+    let answers: Vec<Value> = serde_json::from_slice(&output.stdout).expect("Python answers JSON");
+    Some(answers)
+}
+
+fn value(request: &Request) -> Value {
+    json!({"headers": request.headers, "body": STANDARD.encode(&request.body)})
+}
+
+const VERIFY: &str = r#"
+import base64, json, sys
+from standardwebhooks.webhooks import Webhook, WebhookVerificationError
+def verify(request):
+    try:
+        body = base64.b64decode(request["body"])
+        Webhook(request["secret"]).verify(body, request["headers"], json_parse=False)
+        return "verified"
+    except WebhookVerificationError as error:
+        return str(error)
+print(json.dumps([verify(request) for request in json.load(sys.stdin)]))
+"#;
+
+/// What the reference library of Standard Webhooks says of each request with its secret: `verified`, or why not.
+pub fn verify(requests: &[(&Request, &str)]) -> Option<Vec<String>> {
+    let requests = requests.iter().map(|(request, secret)| {
+        let mut value = value(request);
+        value["secret"] = (*secret).into();
+        value
+    });
+    let answers = run(VERIFY, requests.collect())?;
+    Some(answers.iter().map(|answer| answer.as_str().expect("a text").to_owned()).collect())
+}
