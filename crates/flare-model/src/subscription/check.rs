@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::content;
 use super::{ActionDraft, DataTemplate, DataValue, Draft, RateLimit, Scalar, ScalarTemplate, Spec, Target};
 use crate::duration::HumanDuration;
 use crate::feed::Action;
@@ -81,11 +82,7 @@ pub fn check(draft: &mut Draft, resource: &Resource, limits: &Limits) -> Result<
     check_rate(delivery.rate_limit)?;
     let retry = RetryPolicy::from(delivery.retry.clone().unwrap_or_default());
     retry.validate().map_err(|e| Invalid::new("delivery.retry", e))?;
-    let envelope = draft.content.envelope.unwrap_or(true);
-    let document = draft.content.document.unwrap_or(true);
-    if !envelope && !draft.data.is_empty() {
-        return Err(Invalid::new("data", "needs content.envelope to be true: it is part of the envelope"));
-    }
+    let content = content::check(draft, resource, &targets)?;
     let data = data(&draft.data, resource)?;
     let spec = Spec {
         targets,
@@ -95,8 +92,7 @@ pub fn check(draft: &mut Draft, resource: &Resource, limits: &Limits) -> Result<
         concurrency,
         rate_limit: delivery.rate_limit,
         retry,
-        envelope,
-        document,
+        content,
         data,
         mode: draft.mode.unwrap_or_default(),
         start: draft.start.unwrap_or_default(),
@@ -119,8 +115,7 @@ fn fill_defaults(draft: &mut Draft, spec: &Spec) {
     draft.delivery.concurrency = Some(spec.concurrency);
     draft.delivery.retry = Some(spec.retry.clone().into());
     draft.delivery.revision = Some("last".into());
-    draft.content.envelope = Some(spec.envelope);
-    draft.content.document = Some(spec.document);
+    content::fill(&mut draft.content, &spec.content);
     draft.mode = Some(spec.mode);
     draft.start = Some(spec.start);
     draft.shards = Some(spec.shards);

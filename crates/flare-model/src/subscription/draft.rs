@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Mode, Secret, Start};
+use super::{ContentDraft, Mode, Secret, Start};
 use crate::duration::HumanDuration;
 use crate::retry::RetryDraft;
 
@@ -141,18 +141,6 @@ impl RateLimit {
     pub fn burst(&self) -> u32 {
         self.burst.unwrap_or(self.quantity / 10).max(1)
     }
-}
-
-/// What notifications contain.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct ContentDraft {
-    /// Whether the body is an envelope.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub envelope: Option<bool>,
-    /// Whether the body has the document.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub document: Option<bool>,
 }
 
 /// A value of `data`.

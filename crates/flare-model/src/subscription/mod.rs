@@ -4,13 +4,14 @@
 //! [`Spec`] goes out, checked and with every default filled in.
 
 mod check;
+mod content;
 mod draft;
 mod secret;
 
 pub use check::{Limits, check};
+pub use content::{Content, ContentDraft, Event, EventMode, Format};
 pub use draft::{
-    ActionDraft, ActionsDraft, ContentDraft, DataValue, DeliveryDraft, Draft, EndpointDraft, RateLimit,
-    Scalar,
+    ActionDraft, ActionsDraft, DataValue, DeliveryDraft, Draft, EndpointDraft, RateLimit, Scalar,
 };
 pub use secret::{Secret, SecretView, StoredSecret, live, rotated};
 
@@ -43,11 +44,9 @@ pub struct Spec {
     pub rate_limit: Option<RateLimit>,
     /// What happens after a failure.
     pub retry: RetryPolicy,
-    /// Whether the body is an envelope.
-    pub envelope: bool,
-    /// Whether the body has the document.
-    pub document: bool,
-    /// Values of one's own in the envelope.
+    /// What a body is made of.
+    pub content: Content,
+    /// Values of one's own in the envelope, or attributes of the event.
     pub data: BTreeMap<String, DataTemplate>,
     /// Whether it is served without being asked.
     pub mode: Mode,

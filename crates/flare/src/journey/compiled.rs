@@ -143,7 +143,7 @@ impl RequestParts {
 /// A number for all that a body depends on beside the document and the action.
 fn shape_of(spec: &Spec) -> u64 {
     let mut hash = Sha256::new();
-    hash.update([u8::from(spec.envelope), u8::from(spec.document)]);
+    hash.update([u8::from(spec.content.envelope), u8::from(spec.content.document)]);
     hash.update(format!("{:?}", spec.data));
     let digest = hash.finalize();
     u64::from_be_bytes(digest[..8].try_into().expect("a digest has 32 bytes"))

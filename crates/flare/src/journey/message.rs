@@ -3,9 +3,9 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use flare_model::document::Document;
 use flare_model::feed::{Action, Attempt};
-use flare_model::subscription::{DataTemplate, ScalarTemplate};
+use flare_model::subscription::{DataTemplate, EventMode, ScalarTemplate};
 use flare_model::time::Timestamp;
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{Request, Uri};
 use http_body_util::Full;
@@ -14,6 +14,7 @@ use sha2::Digest;
 
 use super::change::{BodyKey, Change};
 use super::compiled::Compiled;
+use super::event::{self, Told};
 
 const FLARE_DOCUMENT: HeaderName = HeaderName::from_static("flare-document");
 const FLARE_ACTION: HeaderName = HeaderName::from_static("flare-action");
@@ -49,17 +50,18 @@ pub fn request(
     if attempt.replay != 0 {
         headers.insert(FLARE_REPLAY, header(replay_id(attempt.replay)));
     }
-    let body = body(compiled, change, attempt.action);
-    let id = header(notification_id(compiled, document, attempt));
+    let id = notification_id(compiled, document, attempt);
+    let Body { bytes: body, kind } = body(compiled, change, attempt, &id, &mut headers);
+    if !body.is_empty() && !parts.own_content_type {
+        headers.insert(CONTENT_TYPE, kind);
+    }
+    let id = header(id);
     let timestamp = HeaderValue::from(now.millis().div_euclid(1000));
     if let Some(signature) = compiled.signer.sign(id.as_bytes(), timestamp.as_bytes(), &body, now) {
         headers.insert(WEBHOOK_SIGNATURE, signature);
     }
     headers.insert(WEBHOOK_ID, id);
     headers.insert(WEBHOOK_TIMESTAMP, timestamp);
-    if !body.is_empty() && !parts.own_content_type {
-        headers.insert(CONTENT_TYPE, JSON);
-    }
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = parts.method.clone();
     *request.uri_mut() = Uri::from(path);
@@ -100,23 +102,38 @@ fn header(text: String) -> HeaderValue {
     })
 }
 
-fn body(compiled: &Compiled, change: &Change, action: Action) -> Bytes {
-    let spec = &compiled.spec;
-    let document = &change.document;
-    if !spec.envelope {
-        return if spec.document && action != Action::Delete {
-            document.content.clone()
-        } else {
-            Bytes::new()
-        };
+/// The bytes of a notification, and what they are.
+struct Body {
+    bytes: Bytes,
+    kind: HeaderValue,
+}
+
+/// The body; an event in binary mode also has headers.
+fn body(compiled: &Compiled, change: &Change, attempt: &Attempt, id: &str, headers: &mut HeaderMap) -> Body {
+    let content = &compiled.spec.content;
+    let (document, action) = (&change.document, attempt.action);
+    let bare =
+        if content.document && action != Action::Delete { document.content.clone() } else { Bytes::new() };
+    match &content.event {
+        Some(event) if event.mode == EventMode::Structured => {
+            let bytes = event::structured(&Told { compiled, document, attempt, id, event });
+            Body { bytes, kind: event::STRUCTURED }
+        }
+        Some(event) => {
+            event::add_headers(&Told { compiled, document, attempt, id, event }, headers);
+            Body { bytes: bare, kind: JSON }
+        }
+        None if content.envelope => {
+            let key = BodyKey { action, shape: compiled.shape };
+            Body { bytes: change.body(key, || envelope(compiled, document, action)), kind: JSON }
+        }
+        None => Body { bytes: bare, kind: JSON },
     }
-    let key = BodyKey { action, shape: compiled.shape };
-    change.body(key, || envelope(compiled, document, action))
 }
 
 fn envelope(compiled: &Compiled, document: &Document, action: Action) -> Bytes {
     let spec = &compiled.spec;
-    let with_document = spec.document && action != Action::Delete;
+    let with_document = spec.content.document && action != Action::Delete;
     let size = if with_document { document.content.len() } else { 0 };
     let mut out = BytesMut::with_capacity(size + document.url.len() + 160);
     out.put_slice(b"{\"id\":");
@@ -139,11 +156,12 @@ fn envelope(compiled: &Compiled, document: &Document, action: Action) -> Bytes {
     out.freeze()
 }
 
-fn put_json(out: &mut BytesMut, value: &(impl serde::Serialize + ?Sized)) {
+pub(super) fn put_json(out: &mut BytesMut, value: &(impl serde::Serialize + ?Sized)) {
     serde_json::to_writer(out.writer(), value).expect("writing to memory does not fail");
 }
 
-fn data(compiled: &Compiled, document: &Document) -> serde_json::Map<String, serde_json::Value> {
+/// The values of one's own, with what the document inserts into them.
+pub(super) fn data(compiled: &Compiled, document: &Document) -> serde_json::Map<String, serde_json::Value> {
     let values = compiled.resource.values(&document.url);
     let revision = document.revision.to_string();
     let scalar = |template: &ScalarTemplate| match template {

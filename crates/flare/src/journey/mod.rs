@@ -13,6 +13,7 @@ mod control;
 mod courier;
 mod errand;
 mod homes;
+mod event;
 mod judge;
 mod lanes;
 mod leaving;

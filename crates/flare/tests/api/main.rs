@@ -20,6 +20,7 @@ mod delivery;
 mod disk_full;
 mod documents;
 mod errors_and_pages;
+mod events;
 mod hostile_clients;
 mod limits;
 mod order;

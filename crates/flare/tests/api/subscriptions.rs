@@ -23,7 +23,8 @@ async fn a_subscription_is_created_shown_listed_and_deleted() {
     let story = Story::begin().await;
     let api = story.api();
     let created = api.post(&story.subscriptions(), &simple()).await.expect(201);
-    let subscription = created.json();
+    let mut subscription = created.json();
+    assert!(subscription.as_object_mut().unwrap().remove("secret").is_some(), "it is shown here alone");
     let path = format!("{}/{}", story.subscriptions(), subscription["id"].as_str().unwrap());
     assert_eq!(created.header("location"), path);
     assert_eq!(subscription["resource"], story.resource.as_str());

@@ -66,3 +66,18 @@ pub fn verify(requests: &[(&Request, &str)]) -> Option<Vec<String>> {
     let answers = run(VERIFY, requests.collect())?;
     Some(answers.iter().map(|answer| answer.as_str().expect("a text").to_owned()).collect())
 }
+
+const EVENTS: &str = r#"
+import base64, json, sys
+from cloudevents.core.bindings.http import HTTPMessage, from_http_event
+def read(request):
+    event = from_http_event(HTTPMessage(headers=request["headers"], body=base64.b64decode(request["body"])))
+    attributes = {name: str(value) for name, value in event.get_attributes().items()}
+    return {"attributes": attributes, "data": event.get_data() or None}
+print(json.dumps([read(request) for request in json.load(sys.stdin)]))
+"#;
+
+/// What the library of CloudEvents reads out of each request: `attributes`, all as texts, and `data`.
+pub fn read_events(requests: &[Request]) -> Option<Vec<Value>> {
+    run(EVENTS, requests.iter().map(value).collect())
+}

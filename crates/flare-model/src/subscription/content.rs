@@ -1,0 +1,174 @@
+//! What notifications contain: the draft of `content` and `data` comes in; one checked shape of body goes out.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{DataValue, Draft, Scalar, Target};
+use crate::invalid::Invalid;
+use crate::resource::Resource;
+
+/// What notifications contain, as users write it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ContentDraft {
+    /// `flare` or `cloudevents`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub format: Option<Format>,
+    /// How an event is put into HTTP; for `cloudevents` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<EventMode>,
+    /// Whether the body is an envelope; for `flare` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub envelope: Option<bool>,
+    /// Whether the body has the document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub document: Option<bool>,
+}
+
+/// Whose words a notification uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// Flare's own.
+    #[default]
+    Flare,
+    /// CloudEvents 1.0.
+    CloudEvents,
+}
+
+/// How a CloudEvent is put into HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EventMode {
+    /// The body is the event, with the document in it.
+    #[default]
+    Structured,
+    /// The body is the document, the rest of the event is in headers.
+    Binary,
+}
+
+/// A subscription that gets CloudEvents.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// How they are put into HTTP.
+    pub mode: EventMode,
+    /// Where they come from: the endpoint of the resource, as a URI.
+    pub source: Arc<str>,
+}
+
+/// What a body is made of, checked.
+#[derive(Clone, Debug)]
+pub struct Content {
+    /// Set for CloudEvents.
+    pub event: Option<Event>,
+    /// Whether the body is Flare's envelope.
+    pub envelope: bool,
+    /// Whether the body has the document.
+    pub document: bool,
+}
+
+/// The names of CloudEvents 1.0 that `data` cannot take.
+const OF_THE_EVENT: [&str; 10] = [
+    "specversion",
+    "id",
+    "source",
+    "type",
+    "datacontenttype",
+    "dataschema",
+    "subject",
+    "time",
+    "data",
+    "data_base64",
+];
+
+/// Checks what belongs together.
+pub(super) fn check(
+    draft: &Draft,
+    resource: &Resource,
+    targets: &[Arc<Target>; 3],
+) -> Result<Content, Invalid> {
+    let given = &draft.content;
+    let document = given.document.unwrap_or(true);
+    match given.format.unwrap_or_default() {
+        Format::Flare => {
+            if given.mode.is_some() {
+                return Err(Invalid::new("content.mode", "needs content.format to be `cloudevents`"));
+            }
+            let envelope = given.envelope.unwrap_or(true);
+            if !envelope && !draft.data.is_empty() {
+                let problem = "needs content.envelope to be true: it is part of the envelope";
+                return Err(Invalid::new("data", problem));
+            }
+            Ok(Content { event: None, envelope, document })
+        }
+        Format::CloudEvents => {
+            if given.envelope.is_some() {
+                let problem = "belongs to the format `flare`: an event is its own envelope; leave it out (null in a patch)";
+                return Err(Invalid::new("content.envelope", problem));
+            }
+            for (name, value) in &draft.data {
+                check_attribute(name, value)?;
+            }
+            let mode = given.mode.unwrap_or_default();
+            check_headers(mode, targets)?;
+            // Braces have no place in a URI.
+            let source = resource.view.endpoint.replace('{', "%7B").replace('}', "%7D").into();
+            Ok(Content { event: Some(Event { mode, source }), envelope: false, document })
+        }
+    }
+}
+
+/// `data` becomes extension attributes of the event, whose names and types CloudEvents restricts.
+fn check_attribute(name: &str, value: &DataValue) -> Result<(), Invalid> {
+    let wrong = |problem: &str| Err(Invalid::new(format!("data.{name}"), problem));
+    let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    if name.is_empty() || name.len() > 20 || !name.chars().all(legal) {
+        return wrong(
+            "becomes an attribute of the event: its name has 1 to 20 small letters and digits, no others",
+        );
+    }
+    if OF_THE_EVENT.contains(&name) || name.starts_with("flare") {
+        return wrong(
+            "is an attribute that every event has already, or begins like one of Flare's; choose another name",
+        );
+    }
+    match value {
+        DataValue::One(Scalar::Text(_) | Scalar::Boolean(_)) => Ok(()),
+        DataValue::One(Scalar::Number(n)) if n.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => Ok(()),
+        DataValue::One(Scalar::Number(_)) => wrong(
+            "becomes an attribute of the event: a number must be whole and fit 32 bits; give it as a string",
+        ),
+        DataValue::Many(_) => wrong("becomes an attribute of the event, which cannot be a list"),
+    }
+}
+
+fn check_headers(mode: EventMode, targets: &[Arc<Target>; 3]) -> Result<(), Invalid> {
+    for (name, _) in targets.iter().flat_map(|target| &target.headers) {
+        let field = format!("endpoint.headers.{name}");
+        if name.starts_with("ce-") {
+            return Err(Invalid::new(
+                field,
+                "belongs to the event and is set by Flare; use data for attributes",
+            ));
+        }
+        if name == "content-type" && mode == EventMode::Structured {
+            let problem = "is how a client tells a structured event, and is set by Flare; leave it out";
+            return Err(Invalid::new(field, problem));
+        }
+    }
+    Ok(())
+}
+
+/// Fills in what was not said.
+pub(super) fn fill(draft: &mut ContentDraft, content: &Content) {
+    draft.document = Some(content.document);
+    match &content.event {
+        // The format is not named where nobody did: it is what it always was.
+        None => draft.envelope = Some(content.envelope),
+        Some(event) => {
+            draft.format = Some(Format::CloudEvents);
+            draft.mode = Some(event.mode);
+        }
+    }
+}
