@@ -16,7 +16,7 @@ use crate::recent::Removed;
 pub(crate) enum Kind {
     /// The documents of a lane that is gone.
     Lane,
-    /// Bitmaps and standings of a feed that is gone.
+    /// Bitmaps, standings and kept states of a feed that is gone.
     Feed,
 }
 
@@ -139,6 +139,7 @@ fn remove_feed(connection: &Connection, feed: i64, budget: usize) -> Work<bool> 
         "DELETE FROM held WHERE feed = ?1 AND chunk IN (SELECT chunk FROM held WHERE feed = ?1 LIMIT ?2)",
         "DELETE FROM standings WHERE feed = ?1 AND ordinal IN
          (SELECT ordinal FROM standings WHERE feed = ?1 LIMIT ?2)",
+        "DELETE FROM kept WHERE id IN (SELECT id FROM kept WHERE feed = ?1 LIMIT ?2)",
     ] {
         if connection.prepare_cached(sql)?.execute((feed, budget as i64))? == budget {
             return Ok(false);

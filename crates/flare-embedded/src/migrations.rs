@@ -22,8 +22,10 @@ struct Step {
     sql: &'static str,
 }
 
-const STEPS: &[Step] =
-    &[Step { number: 1, name: "beginning", sql: include_str!("migrations/0001_beginning.sql") }];
+const STEPS: &[Step] = &[
+    Step { number: 1, name: "beginning", sql: include_str!("migrations/0001_beginning.sql") },
+    Step { number: 2, name: "kept states", sql: include_str!("migrations/0002_kept_states.sql") },
+];
 
 /// A migration and whether it was applied.
 #[derive(Clone, Debug, PartialEq, Eq)]

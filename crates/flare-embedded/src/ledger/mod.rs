@@ -2,12 +2,13 @@
 
 mod bits;
 mod coding;
+mod kept;
 mod open;
 mod standings;
 mod write;
 
 use async_trait::async_trait;
-use flare_model::feed::Standing;
+use flare_model::feed::{Kept, Standing};
 use flare_model::ids::{FeedId, Ordinal};
 use flare_provider::{FeedWrite, Ledger, ListStandings, Opened, Result};
 
@@ -54,6 +55,10 @@ impl Ledger for Engine {
     async fn standing(&self, feed: FeedId, ordinal: Ordinal) -> Result<Option<Standing>> {
         self.read("ledger.standing", move |reader| standings::one(&reader.connection, feed, ordinal)).await
     }
+
+    async fn state(&self, feed: FeedId, life: u64, ordinal: Ordinal) -> Result<Option<Kept>> {
+        self.read("ledger.state", move |reader| kept::read(&reader.connection, feed, life, ordinal)).await
+    }
 }
 
 fn record_bytes(write: &FeedWrite) -> usize {
@@ -61,5 +66,5 @@ fn record_bytes(write: &FeedWrite) -> usize {
     let standings = record.standings.len() + record.cleared.len();
     let numbers =
         record.held.len() + record.dropped.len() + record.ahead.holes.len() + record.ahead.extras.len();
-    RECORD_BYTES + standings * RECORD_BYTES + numbers * 8
+    RECORD_BYTES + standings * RECORD_BYTES + numbers * 8 + kept::bytes(record)
 }

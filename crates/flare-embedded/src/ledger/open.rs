@@ -64,7 +64,7 @@ pub(crate) fn read(connection: &Connection, feeds: &[FeedId], incarnation: u64) 
         let mut find = connection.prepare_cached(
             "SELECT f.cursor, f.issued, f.ahead, f.sweep, f.delivered, f.discarded, f.failed, f.last_success_at,
              f.failure_at, f.failure_status, f.failure_error, f.incarnation, f.held_delta,
-             (SELECT head FROM lanes WHERE id = f.lane) FROM feeds f WHERE f.id = ?1",
+             (SELECT head FROM lanes WHERE id = f.lane), f.life FROM feeds f WHERE f.id = ?1",
         )?;
         for feed in feeds {
             let Some(key) = feed_key(*feed) else { continue };
@@ -104,6 +104,7 @@ fn saved(connection: &Connection, row: &Row, feed: FeedId, key: i64, incarnation
         dead_in_doubt,
         sweep,
         tally: tally(row)?,
+        life: row.get::<_, i64>(14)? as u64,
         strange: row.get::<_, i64>(11)? as u64 != incarnation,
     })
 }

@@ -1,10 +1,12 @@
 //! What the writer does beside its work: folding recent changes, and removing what deleted entities left.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::common::{Opened, number, puts, scanned, url};
-use flare_model::feed::{Record, Standing, State};
+use flare_model::feed::{Kept, Record, Standing, State};
 use flare_model::ids::{Ordinal, Seq};
+use flare_model::revision::Revision;
 use flare_model::time::Timestamp;
 use flare_provider::conformance::fixture::{delete, feed, lane, ordinals, subscription};
 use flare_provider::{EntityKind, FeedWrite};
@@ -119,7 +121,9 @@ async fn the_feeds_of_a_deleted_subscription_leave_nothing() {
         trouble: None,
     };
     let held = ordinals(&(0..500).collect::<Vec<_>>());
-    let record = Record { held, standings: (0..2_000).map(waiting).collect(), ..Record::default() };
+    let state = || Arc::new(Kept { revision: Revision::Integer(1), content: "{}".into() });
+    let kept = (0..2_000).map(|number| (Ordinal(number), state())).collect();
+    let record = Record { held, standings: (0..2_000).map(waiting).collect(), kept, ..Record::default() };
     store
         .ledger
         .write(vec![FeedWrite { feed, epoch, record }])
@@ -129,7 +133,7 @@ async fn the_feeds_of_a_deleted_subscription_leave_nothing() {
         .expect("written");
     assert!(store.catalog.delete(EntityKind::Subscription, "s").await.expect("deleted"));
     until(&opened, "SELECT count(*) FROM leavings", 0).await;
-    for table in ["feeds", "held", "standings"] {
+    for table in ["feeds", "held", "standings", "kept"] {
         assert_eq!(number(&opened.database(), &format!("SELECT count(*) FROM {table}")), 0, "{table}");
     }
 }

@@ -14,6 +14,7 @@
 
 mod decide;
 mod lease;
+mod kept;
 mod meet;
 mod open;
 mod pending;
@@ -35,12 +36,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use roaring::RoaringTreemap;
 
 pub use decide::{Action, decide};
+pub use kept::Kept;
 pub use record::{Ahead, Failure, Record, Saved, Sweep, SweepKind, Tally};
 pub use standing::{Standing, State, Trouble, Verdict};
 pub use sweep::Filled;
 
 use crate::ids::{Ordinal, Seq};
 use crate::time::Timestamp;
+use kept::Keeping;
 use open::Judge;
 #[cfg(test)]
 use pending::Delta;
@@ -81,6 +84,10 @@ pub struct Feed {
     unjudged: RoaringTreemap,
     sweep: Option<Sweep>,
     tally: Tally,
+    /// The life whose kept states are believed.
+    life: u64,
+    /// Kept states on their way to the ledger; a feed that keeps none pays a pointer.
+    keeping: Option<Box<Keeping>>,
     /// What changed since the last record.
     delta: Pending,
     rules: Rules,

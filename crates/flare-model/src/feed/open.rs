@@ -86,6 +86,9 @@ impl Feed {
             judge: needed.then(|| Box::new(judge)),
             sweep: saved.sweep,
             tally: saved.tally,
+            // Whatever may have been sent and is not recorded may have changed what the client has.
+            life: saved.life + u64::from(saved.issued > Seq(0)),
+            keeping: None,
             delta: Pending::default(),
             rules,
         }
@@ -99,6 +102,7 @@ impl Feed {
         let believed = Saved { issued: head, tally: saved.tally, ..Saved::default() };
         let mut feed = Feed::resume(rules, believed);
         feed.issued = Seq(0);
+        feed.life = saved.life + 1;
         feed.delta.issue = head;
         feed.delta.dirty = true;
         if rules.keeps(Rule::OtherDocuments) {
@@ -121,6 +125,7 @@ impl Feed {
             standings: std::mem::take(&mut self.waiting).into_values().collect(),
             dead: std::mem::take(&mut self.dead) | &self.doubt,
             tally: std::mem::take(&mut self.tally),
+            life: self.life,
             ..Saved::default()
         };
         *self = Feed::start_over(self.rules, saved, head);

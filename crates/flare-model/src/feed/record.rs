@@ -1,11 +1,12 @@
 //! What a feed writes to the ledger and gets back after a restart.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use roaring::RoaringTreemap;
 
 use super::rule::Rule;
-use super::{Feed, Standing, State};
+use super::{Feed, Kept, Standing, State};
 use crate::ids::{Ordinal, Seq};
 use crate::time::Timestamp;
 
@@ -107,6 +108,12 @@ pub struct Record {
     pub sweep: Option<Sweep>,
     /// The counters, whole.
     pub tally: Tally,
+    /// The life whose kept states are believed; those of this record are of it.
+    pub life: u64,
+    /// Documents as the client has them now, where that is kept.
+    pub kept: Vec<(Ordinal, Arc<Kept>)>,
+    /// Documents whose kept state goes.
+    pub forgotten: Vec<Ordinal>,
 }
 
 /// What the ledger knows of a feed: where a new life of it begins.
@@ -130,6 +137,8 @@ pub struct Saved {
     pub sweep: Option<Sweep>,
     /// As last recorded.
     pub tally: Tally,
+    /// As last recorded.
+    pub life: u64,
     /// The log was not the one this feed's numbers belong to (a restore, a lost tail): nothing of it can be
     /// believed but that the client may have anything. It stays so until the first record after that is
     /// durable, however often the feed is opened meanwhile and however far the log has grown.
@@ -178,12 +187,14 @@ impl Feed {
         (record.cursor, record.ahead) = self.recorded_position();
         record.sweep = self.sweep.clone();
         record.tally = self.tally.clone();
+        self.record_states(&mut record);
         Some(record)
     }
 
     /// The record that was taken is durable.
     pub fn recorded(&mut self) {
         self.issued = self.delta.issuing;
+        self.recorded_states();
         for ordinal in std::mem::take(&mut self.delta.recording) {
             self.unrecorded.remove(&ordinal);
         }

@@ -81,14 +81,25 @@ pub fn show_document(document: &Document) -> String {
 /// A feed without its subscription.
 pub fn show_opened(opened: Opened) -> String {
     let Opened { feed, saved, head } = opened;
-    let Saved { cursor, issued, ahead, held, mut standings, dead, dead_in_doubt, sweep, tally, strange } =
-        saved;
+    let Saved {
+        cursor,
+        issued,
+        ahead,
+        held,
+        mut standings,
+        dead,
+        dead_in_doubt,
+        sweep,
+        tally,
+        life,
+        strange,
+    } = saved;
     standings.sort_by_key(|standing| standing.ordinal);
     let (held, dead): (Vec<u64>, Vec<u64>) = (held.iter().collect(), dead.iter().collect());
     let dead_in_doubt: Vec<u64> = dead_in_doubt.iter().collect();
     format!(
         "feed {} of {head}: cursor {cursor} issued {issued} {ahead:?} held {held:?} {standings:?} \
-         dead {dead:?} in doubt {dead_in_doubt:?} {sweep:?} {tally:?} strange {strange}",
+         dead {dead:?} in doubt {dead_in_doubt:?} {sweep:?} {tally:?} life {life} strange {strange}",
         feed.lane
     )
 }

@@ -21,6 +21,7 @@ pub mod random;
 pub mod read;
 pub mod records;
 pub mod standings;
+pub mod states;
 pub mod tombstones;
 
 use async_trait::async_trait;
@@ -157,6 +158,13 @@ macro_rules! each_behaviour {
                 dead_and_waiting_are_listed_apart,
                 a_list_of_standings_has_pages_and_a_total,
                 standings_go_with_their_subscription,
+            ]
+            states: [
+                a_state_comes_back_as_it_was_kept,
+                a_state_is_replaced_and_forgotten_with_its_record,
+                a_state_of_another_life_is_not_there,
+                a_refused_record_keeps_nothing,
+                states_go_with_their_subscription,
             ]
             races: [
                 a_resource_is_never_deleted_under_a_new_subscription,

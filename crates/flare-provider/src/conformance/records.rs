@@ -49,6 +49,8 @@ fn everything() -> Record {
                 error: "connection \"reset\" by peer\n\u{0} ß \u{1F525}".to_owned(),
             })),
         },
+        life: 9,
+        ..Record::default()
     }
 }
 
@@ -66,6 +68,7 @@ fn as_saved(record: &Record) -> Saved {
         standings: record.standings.clone(),
         sweep: record.sweep.clone(),
         tally: record.tally.clone(),
+        life: record.life,
         ..Saved::default()
     }
 }

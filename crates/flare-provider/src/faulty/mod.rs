@@ -10,7 +10,7 @@ use std::task::Poll;
 
 use async_trait::async_trait;
 use flare_model::document::{Document, Write};
-use flare_model::feed::Standing;
+use flare_model::feed::{Kept, Standing};
 use flare_model::ids::{FeedId, LaneId, Ordinal, Seq};
 use flare_model::time::Timestamp;
 use roaring::RoaringTreemap;
@@ -152,6 +152,10 @@ impl Ledger for Faulty {
 
     async fn standing(&self, feed: FeedId, ordinal: Ordinal) -> Result<Option<Standing>> {
         self.meet("ledger.standing", self.inner.ledger.standing(feed, ordinal)).await
+    }
+
+    async fn state(&self, feed: FeedId, life: u64, ordinal: Ordinal) -> Result<Option<Kept>> {
+        self.meet("ledger.state", self.inner.ledger.state(feed, life, ordinal)).await
     }
 }
 

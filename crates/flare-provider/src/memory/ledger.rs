@@ -1,9 +1,10 @@
 //! The ledger in memory: records come in and are applied to feeds; feeds as found after a restart go out.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use flare_model::feed::{Ahead, Record, Saved, Standing, State, Sweep, SweepKind, Tally};
+use flare_model::feed::{Ahead, Kept, Record, Saved, Standing, State, Sweep, SweepKind, Tally};
 use flare_model::ids::{FeedId, LaneId, Ordinal, Seq, SubscriptionNumber};
 use roaring::RoaringTreemap;
 
@@ -33,6 +34,9 @@ struct Feed {
     standings: BTreeMap<Ordinal, Standing>,
     sweep: Option<Sweep>,
     tally: Tally,
+    life: u64,
+    /// With the life that wrote them.
+    kept: BTreeMap<Ordinal, (u64, Arc<Kept>)>,
 }
 
 impl Feeds {
@@ -56,6 +60,8 @@ impl Feeds {
             standings: BTreeMap::new(),
             sweep: (start == Start::Beginning && tail > Seq(0)).then_some(beginning),
             tally: Tally::default(),
+            life: 0,
+            kept: BTreeMap::new(),
         };
         self.by_id.insert(FeedId { subscription, lane: lane.index }, feed);
     }
@@ -88,6 +94,13 @@ impl Feed {
         }
         self.sweep = record.sweep;
         self.tally = record.tally;
+        self.life = record.life;
+        for ordinal in record.forgotten {
+            self.kept.remove(&ordinal);
+        }
+        for (ordinal, state) in record.kept {
+            self.kept.insert(ordinal, (record.life, state));
+        }
     }
 
     fn saved(&self, incarnation: u64) -> Saved {
@@ -106,6 +119,7 @@ impl Feed {
                 .collect(),
             sweep: self.sweep.clone(),
             tally: self.tally.clone(),
+            life: self.life,
             strange: self.incarnation != incarnation,
         }
     }
@@ -184,5 +198,11 @@ impl Ledger for Engine {
     async fn standing(&self, feed: FeedId, ordinal: Ordinal) -> Result<Option<Standing>> {
         let durable = self.durable("ledger.standing")?;
         Ok(durable.feeds.by_id.get(&feed).and_then(|feed| feed.standings.get(&ordinal)).cloned())
+    }
+
+    async fn state(&self, feed: FeedId, life: u64, ordinal: Ordinal) -> Result<Option<Kept>> {
+        let durable = self.durable("ledger.state")?;
+        let found = durable.feeds.by_id.get(&feed).and_then(|feed| feed.kept.get(&ordinal));
+        Ok(found.filter(|(of, _)| *of == life).map(|(_, state)| Kept::clone(state)))
     }
 }

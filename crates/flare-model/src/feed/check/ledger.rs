@@ -35,5 +35,6 @@ pub fn write(saved: &mut Saved, record: &Record) {
     saved.standings.sort_by_key(|standing| standing.ordinal);
     saved.sweep = record.sweep.clone();
     saved.tally = record.tally.clone();
+    saved.life = record.life;
     saved.strange = false;
 }

@@ -111,8 +111,19 @@ impl Print {
     }
 
     pub fn saved(&mut self, saved: &Saved) {
-        let Saved { cursor, issued, ahead, held, standings, dead, dead_in_doubt, sweep, tally: _, strange } =
-            saved;
+        let Saved {
+            cursor,
+            issued,
+            ahead,
+            held,
+            standings,
+            dead,
+            dead_in_doubt,
+            sweep,
+            tally: _,
+            life: _,
+            strange,
+        } = saved;
         self.word(cursor.0);
         self.word(issued.0);
         self.ahead(ahead);
@@ -125,7 +136,7 @@ impl Print {
     }
 
     pub fn record(&mut self, record: &Record) {
-        let Record { cursor, issued, ahead, held, dropped, standings, cleared, sweep, tally: _ } = record;
+        let Record { cursor, issued, ahead, held, dropped, standings, cleared, sweep, tally: _, .. } = record;
         self.word(cursor.0);
         self.word(issued.0);
         self.ahead(ahead);
@@ -176,6 +187,8 @@ impl Print {
             unjudged,
             sweep,
             tally: _,
+            life: _,
+            keeping: _,
             delta,
             rules: _,
         } = feed;

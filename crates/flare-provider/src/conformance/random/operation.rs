@@ -3,8 +3,11 @@
 //! Entities are named by slots. A slot keeps the number of its last entity even when that is deleted, so that
 //! operations also meet what is gone. The ranges are small, so that operations meet each other.
 
-use flare_model::feed::{Ahead, Failure, Record, Standing, State, Sweep, SweepKind, Tally};
+use std::sync::Arc;
+
+use flare_model::feed::{Ahead, Failure, Kept, Record, Standing, State, Sweep, SweepKind, Tally};
 use flare_model::ids::{Ordinal, Seq};
+use flare_model::revision::Revision;
 use flare_model::time::Timestamp;
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
@@ -31,6 +34,7 @@ pub enum Operation {
     Write { slot: u8, lane: u8, late: bool, record: Box<Record> },
     Standings { slot: u8, dead: bool, offset: u64, limit: u64 },
     Standing { slot: u8, lane: u8, ordinal: u64 },
+    State { slot: u8, lane: u8, life: u64, ordinal: u64 },
     Crash,
 }
 
@@ -137,6 +141,8 @@ fn ledger() -> impl Strategy<Value = Operation> {
             .prop_map(|(slot, dead, offset, limit)| Operation::Standings { slot, dead, offset, limit }),
         1 => (slot(), 0..3_u8, 0..8_u64)
             .prop_map(|(slot, lane, ordinal)| Operation::Standing { slot, lane, ordinal }),
+        2 => (slot(), 0..3_u8, 0..2_u64, 0..5_u64)
+            .prop_map(|(slot, lane, life, ordinal)| Operation::State { slot, lane, life, ordinal }),
     ]
 }
 
@@ -152,11 +158,24 @@ fn record() -> impl Strategy<Value = Box<Record>> {
         let kind = since.map_or(SweepKind::Beginning, replayed);
         Sweep { replay, kind, position: Seq(position), end: Seq(position + 5) }
     });
-    let marks = (0..99_u64, 0..999_u64);
+    let marks = (0..99_u64, 0..999_u64, 0..2_u64, btree_map(0..5_u64, option::of(0..9_i64), 0..3));
     (marks, ahead, btree_map(0..60_u64, any::<bool>(), 0..9), standings(), option::of(sweep), tally())
-        .prop_map(|((cursor, issued), ahead, bits, standings, sweep, tally)| {
-            let mut record =
-                Record { cursor: Seq(cursor), issued: Seq(issued), ahead, sweep, tally, ..Record::default() };
+        .prop_map(|((cursor, issued, life, states), ahead, bits, standings, sweep, tally)| {
+            let mut record = Record {
+                cursor: Seq(cursor),
+                issued: Seq(issued),
+                ahead,
+                sweep,
+                tally,
+                life,
+                ..Record::default()
+            };
+            for (ordinal, state) in states {
+                match state {
+                    Some(n) => record.kept.push((Ordinal(ordinal), Arc::new(kept(n)))),
+                    None => record.forgotten.push(Ordinal(ordinal)),
+                }
+            }
             for (ordinal, has) in bits {
                 if has { record.held.push(Ordinal(ordinal)) } else { record.dropped.push(Ordinal(ordinal)) }
             }
@@ -170,6 +189,10 @@ fn record() -> impl Strategy<Value = Box<Record>> {
             }
             Box::new(record)
         })
+}
+
+fn kept(number: i64) -> Kept {
+    Kept { revision: Revision::Integer(number), content: vec![b'x'; number as usize].into() }
 }
 
 /// What happens to the standings of some documents: each is written, or cleared.

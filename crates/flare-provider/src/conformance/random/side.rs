@@ -89,6 +89,10 @@ impl Side {
                     format!("{found:?}")
                 })
             }
+            Operation::State { slot, lane, life, ordinal } => {
+                let (feed, ordinal) = (self.feed(*slot, *lane), Ordinal(*ordinal));
+                told(self.store().ledger.state(feed, *life, ordinal).await, |found| format!("{found:?}"))
+            }
             reading_or_commit => self.documents(reading_or_commit).await,
         }
     }

@@ -1,0 +1,134 @@
+//! Kept state: the documents as the client last got them, for subscriptions that need them. What was delivered comes
+//! in, and goes out with the very record that says it was delivered.
+//!
+//! A state may be used only if it is certain that the client has exactly that. So it is forgotten when an attempt
+//! ends with an unknown outcome, and after a crash none of the life before is believed, since an update that was open
+//! then may have arrived: every state carries the number of the *life* that wrote it, and a life that begins with
+//! anything unknown has the next number. States of other numbers are as if they were not there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{Feed, Record};
+use crate::ids::Ordinal;
+use crate::revision::Revision;
+
+/// A document as a client last got it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Its revision.
+    pub revision: Revision,
+    /// Its bytes.
+    pub content: Bytes,
+}
+
+/// What changed of the states: a state, or that it is not known any more.
+type Changes = BTreeMap<Ordinal, Option<Arc<Kept>>>;
+
+/// States that are not durable yet. Bound: what the feed settled since its last durable record.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Keeping {
+    /// For the next record.
+    changed: Changes,
+    /// In the record under way.
+    recording: Changes,
+}
+
+impl Feed {
+    /// The client now has the document in this state; `None`: in which is not known, or it is gone. To be called
+    /// with the settling that says so, before the next record.
+    pub fn keep(&mut self, ordinal: Ordinal, state: Option<Arc<Kept>>) {
+        self.delta.dirty = true;
+        self.keeping.get_or_insert_default().changed.insert(ordinal, state);
+    }
+
+    /// What is not durable yet of a document's state: `None` when the ledger knows better.
+    pub fn keeping(&self, ordinal: Ordinal) -> Option<Option<Arc<Kept>>> {
+        let keeping = self.keeping.as_ref()?;
+        keeping.changed.get(&ordinal).or_else(|| keeping.recording.get(&ordinal)).cloned()
+    }
+
+    /// The life whose states are believed.
+    pub fn life(&self) -> u64 {
+        self.life
+    }
+
+    /// No state is believed any more: the client was told things that were not kept.
+    pub fn forget_states(&mut self) {
+        self.life += 1;
+        self.keeping = None;
+        self.delta.dirty = true;
+    }
+
+    pub(super) fn record_states(&mut self, record: &mut Record) {
+        record.life = self.life;
+        let Some(keeping) = &mut self.keeping else { return };
+        keeping.recording = std::mem::take(&mut keeping.changed);
+        for (ordinal, state) in &keeping.recording {
+            match state {
+                Some(state) => record.kept.push((*ordinal, state.clone())),
+                None => record.forgotten.push(*ordinal),
+            }
+        }
+    }
+
+    pub(super) fn recorded_states(&mut self) {
+        if let Some(keeping) = &mut self.keeping {
+            keeping.recording.clear();
+            if keeping.changed.is_empty() {
+                self.keeping = None;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feed::Saved;
+    use crate::ids::Seq;
+
+    fn state(revision: i64) -> Option<Arc<Kept>> {
+        Some(Arc::new(Kept { revision: Revision::Integer(revision), content: Bytes::from_static(b"{}") }))
+    }
+
+    #[test]
+    fn a_state_is_known_here_until_the_ledger_has_it() {
+        let mut feed = Feed::open(Saved::default(), Seq(0));
+        let one = Ordinal(1);
+        assert_eq!(feed.keeping(one), None);
+        feed.keep(one, state(1));
+        assert_eq!(feed.keeping(one), Some(state(1)));
+        let record = feed.take_record().expect("something changed");
+        assert_eq!(record.kept, [(one, state(1).unwrap())]);
+        assert_eq!(feed.keeping(one), Some(state(1)), "it is not durable yet");
+        feed.keep(one, None);
+        feed.recorded();
+        assert_eq!(feed.keeping(one), Some(None), "a later word is not durable yet");
+        let record = feed.take_record().expect("something changed");
+        assert_eq!((record.kept, record.forgotten), (vec![], vec![one]));
+        feed.recorded();
+        assert_eq!(feed.keeping(one), None, "now the ledger knows");
+    }
+
+    #[test]
+    fn a_life_that_begins_with_anything_unknown_believes_no_state() {
+        let open = |issued, strange| {
+            let saved = Saved { cursor: Seq(5), issued: Seq(issued), life: 7, strange, ..Saved::default() };
+            Feed::open(saved, Seq(9)).life()
+        };
+        assert_eq!(open(0, false), 7, "after a clean stop");
+        assert_eq!(open(5, false), 8, "retries may have been under way");
+        assert_eq!(open(9, false), 8);
+        assert_eq!(open(0, true), 8, "another log");
+        let mut feed = Feed::open(Saved { life: 7, ..Saved::default() }, Seq(9));
+        feed.keep(Ordinal(1), state(1));
+        feed.begin_again(Seq(9));
+        assert_eq!((feed.life(), feed.keeping(Ordinal(1))), (8, None));
+        assert_eq!(feed.take_record().expect("dirty").life, 8);
+        feed.forget_states();
+        assert_eq!(feed.life(), 9);
+    }
+}
