@@ -8,6 +8,7 @@ pub mod feed;
 pub mod ids;
 pub mod invalid;
 pub mod layout;
+pub mod patch;
 pub mod pattern;
 pub mod resource;
 pub mod retry;

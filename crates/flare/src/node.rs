@@ -225,6 +225,8 @@ fn plan(
                 maximum_wait: delivery.passive.maximum_wait,
                 waiters: delivery.passive.waiters,
             },
+            state_bytes: delivery.state_bytes.as_usize() / threads,
+            state_limit: delivery.state_limit.as_usize(),
         },
         tail_bytes: delivery.tail_bytes.as_usize(),
         page_rows: delivery.page_rows,

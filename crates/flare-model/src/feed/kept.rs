@@ -4,7 +4,7 @@
 //! A state may be used only if it is certain that the client has exactly that. So it is forgotten when an attempt
 //! ends with an unknown outcome, and after a crash none of the life before is believed, since an update that was open
 //! then may have arrived: every state carries the number of the *life* that wrote it, and a life that begins with
-//! anything unknown has the next number. States of other numbers are as if they were not there.
+//! anything unknown has the next number of its kind. States of other numbers are as if they were not there.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,6 +44,11 @@ impl Feed {
         self.keeping.get_or_insert_default().changed.insert(ordinal, state);
     }
 
+    /// From now on it is not known in which state the client has a document.
+    pub fn forget_state(&mut self, ordinal: Ordinal) {
+        self.keep(ordinal, None);
+    }
+
     /// What is not durable yet of a document's state: `None` when the ledger knows better.
     pub fn keeping(&self, ordinal: Ordinal) -> Option<Option<Arc<Kept>>> {
         let keeping = self.keeping.as_ref()?;
@@ -55,8 +60,12 @@ impl Feed {
         self.life
     }
 
-    /// No state is believed any more: the client was told things that were not kept.
-    pub fn forget_states(&mut self) {
+    /// Whether states are kept from now on. A life keeps all of them or none, the odd ones do: so whatever a client
+    /// was told while nothing was kept, no older state is taken for what it has.
+    pub fn keep_states(&mut self, keeps: bool) {
+        if keeps == (self.life % 2 == 1) {
+            return;
+        }
         self.life += 1;
         self.keeping = None;
         self.delta.dirty = true;
@@ -120,15 +129,28 @@ mod tests {
             Feed::open(saved, Seq(9)).life()
         };
         assert_eq!(open(0, false), 7, "after a clean stop");
-        assert_eq!(open(5, false), 8, "retries may have been under way");
-        assert_eq!(open(9, false), 8);
-        assert_eq!(open(0, true), 8, "another log");
+        assert_eq!(open(5, false), 9, "retries may have been under way");
+        assert_eq!(open(9, false), 9);
+        assert_eq!(open(0, true), 9, "another log");
         let mut feed = Feed::open(Saved { life: 7, ..Saved::default() }, Seq(9));
         feed.keep(Ordinal(1), state(1));
         feed.begin_again(Seq(9));
-        assert_eq!((feed.life(), feed.keeping(Ordinal(1))), (8, None));
-        assert_eq!(feed.take_record().expect("dirty").life, 8);
-        feed.forget_states();
-        assert_eq!(feed.life(), 9);
+        assert_eq!((feed.life(), feed.keeping(Ordinal(1))), (9, None));
+        assert_eq!(feed.take_record().expect("dirty").life, 9);
+    }
+
+    #[test]
+    fn states_from_before_a_time_without_them_are_not_believed() {
+        let mut feed = Feed::open(Saved::default(), Seq(0));
+        feed.keep_states(false);
+        assert_eq!((feed.life(), feed.take_record()), (0, None), "a feed that keeps none pays nothing");
+        feed.keep_states(true);
+        feed.keep_states(true);
+        assert_eq!(feed.life(), 1);
+        feed.keep(Ordinal(1), state(1));
+        feed.keep_states(false);
+        assert_eq!((feed.life(), feed.keeping(Ordinal(1))), (2, None));
+        feed.keep_states(true);
+        assert_eq!(feed.take_record().expect("dirty").life, 3);
     }
 }

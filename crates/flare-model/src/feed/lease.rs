@@ -26,6 +26,10 @@ impl Feed {
         self.delta.dead.remove(&ordinal);
         self.delta.standings.insert(ordinal);
         self.delta.dirty = true;
+        // Its end may be heard when nobody knows any more what was handed out.
+        if self.life % 2 == 1 {
+            self.forget_state(ordinal);
+        }
         self.settle_seq(seq);
     }
 

@@ -87,7 +87,7 @@ impl Feed {
             sweep: saved.sweep,
             tally: saved.tally,
             // Whatever may have been sent and is not recorded may have changed what the client has.
-            life: saved.life + u64::from(saved.issued > Seq(0)),
+            life: saved.life + if saved.issued > Seq(0) { 2 } else { 0 },
             keeping: None,
             delta: Pending::default(),
             rules,
@@ -102,7 +102,7 @@ impl Feed {
         let believed = Saved { issued: head, tally: saved.tally, ..Saved::default() };
         let mut feed = Feed::resume(rules, believed);
         feed.issued = Seq(0);
-        feed.life = saved.life + 1;
+        feed.life = saved.life + 2;
         feed.delta.issue = head;
         feed.delta.dirty = true;
         if rules.keeps(Rule::OtherDocuments) {

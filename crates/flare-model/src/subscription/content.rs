@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{DataValue, Draft, Scalar, Target};
 use crate::invalid::Invalid;
+use crate::patch::{PatchDraft, PatchKind};
 use crate::resource::Resource;
 
 /// What notifications contain, as users write it.
@@ -24,6 +25,9 @@ pub struct ContentDraft {
     /// Whether the body has the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub document: Option<bool>,
+    /// Whether an update is told as the difference to what the client has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch: Option<PatchDraft>,
 }
 
 /// Whose words a notification uses.
@@ -66,6 +70,8 @@ pub struct Content {
     pub envelope: bool,
     /// Whether the body has the document.
     pub document: bool,
+    /// Set where an update is told as the difference to what the client has.
+    pub patch: Option<PatchKind>,
 }
 
 /// The names of CloudEvents 1.0 that `data` cannot take.
@@ -90,6 +96,13 @@ pub(super) fn check(
 ) -> Result<Content, Invalid> {
     let given = &draft.content;
     let document = given.document.unwrap_or(true);
+    let patch = given.patch.and_then(|patch| patch.0);
+    if patch.is_some() && !document {
+        return Err(Invalid::new(
+            "content.patch",
+            "needs content.document to be true: it stands in its place",
+        ));
+    }
     match given.format.unwrap_or_default() {
         Format::Flare => {
             if given.mode.is_some() {
@@ -100,7 +113,10 @@ pub(super) fn check(
                 let problem = "needs content.envelope to be true: it is part of the envelope";
                 return Err(Invalid::new("data", problem));
             }
-            Ok(Content { event: None, envelope, document })
+            if patch.is_some() && !envelope {
+                check_content_type(targets, "a patch")?;
+            }
+            Ok(Content { event: None, envelope, document, patch })
         }
         Format::CloudEvents => {
             if given.envelope.is_some() {
@@ -111,10 +127,15 @@ pub(super) fn check(
                 check_attribute(name, value)?;
             }
             let mode = given.mode.unwrap_or_default();
-            check_headers(mode, targets)?;
+            check_headers(targets)?;
+            if mode == EventMode::Structured {
+                check_content_type(targets, "a structured event")?;
+            } else if patch.is_some() {
+                check_content_type(targets, "a patch")?;
+            }
             // Braces have no place in a URI.
             let source = resource.view.endpoint.replace('{', "%7B").replace('}', "%7D").into();
-            Ok(Content { event: Some(Event { mode, source }), envelope: false, document })
+            Ok(Content { event: Some(Event { mode, source }), envelope: false, document, patch })
         }
     }
 }
@@ -143,21 +164,23 @@ fn check_attribute(name: &str, value: &DataValue) -> Result<(), Invalid> {
     }
 }
 
-fn check_headers(mode: EventMode, targets: &[Arc<Target>; 3]) -> Result<(), Invalid> {
-    for (name, _) in targets.iter().flat_map(|target| &target.headers) {
-        let field = format!("endpoint.headers.{name}");
-        if name.starts_with("ce-") {
-            return Err(Invalid::new(
-                field,
-                "belongs to the event and is set by Flare; use data for attributes",
-            ));
-        }
-        if name == "content-type" && mode == EventMode::Structured {
-            let problem = "is how a client tells a structured event, and is set by Flare; leave it out";
-            return Err(Invalid::new(field, problem));
+fn check_headers(targets: &[Arc<Target>; 3]) -> Result<(), Invalid> {
+    match targets.iter().flat_map(|target| &target.headers).find(|(name, _)| name.starts_with("ce-")) {
+        None => Ok(()),
+        Some((name, _)) => {
+            let problem = "belongs to the event and is set by Flare; use data for attributes";
+            Err(Invalid::new(format!("endpoint.headers.{name}"), problem))
         }
     }
-    Ok(())
+}
+
+fn check_content_type(targets: &[Arc<Target>; 3], what: &str) -> Result<(), Invalid> {
+    let given = targets.iter().flat_map(|target| &target.headers).any(|(name, _)| name == "content-type");
+    if !given {
+        return Ok(());
+    }
+    let problem = format!("is how a client tells {what}, and is set by Flare; leave it out");
+    Err(Invalid::new("endpoint.headers.content-type", problem))
 }
 
 /// Fills in what was not said.

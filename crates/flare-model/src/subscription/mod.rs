@@ -123,6 +123,11 @@ impl Spec {
         self.discard.contains(&status)
     }
 
+    /// Whether the documents are kept as the client last got them: paid for only by who needs it.
+    pub fn keeps_state(&self) -> bool {
+        self.content.patch.is_some()
+    }
+
     /// Texts that no other subscription of the resource may have: its url for each action.
     pub fn keys(&self) -> Vec<String> {
         Action::ALL

@@ -200,6 +200,10 @@ section! {
         page_rows: usize = 256, in 1..=65_536;
         /// Memory for changes read from the store.
         page_bytes: ByteSize = ByteSize::mb(16), in ByteSize::kb(64)..=ByteSize::gb(1);
+        /// Memory for documents as clients last got them, where that is kept.
+        state_bytes: ByteSize = ByteSize::mb(16), in ByteSize::kb(64)..=ByteSize::gb(16);
+        /// The largest document that is kept as a client last got it.
+        state_limit: ByteSize = ByteSize::kb(256), in ByteSize::kb(1)..=ByteSize::mb(256);
         /// When a host that does not answer is left alone.
         breaker: BreakerConfig;
         /// Subscriptions that get nothing until they ask.

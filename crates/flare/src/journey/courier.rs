@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use flare_model::feed::Attempt;
+use flare_model::feed::{Attempt, Kept};
 use tokio::sync::Notify;
 
 use super::change::Change;
@@ -24,6 +24,8 @@ pub struct Job {
     pub attempt: Attempt,
     /// The document.
     pub change: Arc<Change>,
+    /// The document as the client has it, where that is kept and certain.
+    pub state: Option<Arc<Kept>>,
     /// The subscription as it was when the attempt began: it also ends under this version.
     pub compiled: Arc<Compiled>,
     /// Where it goes.
@@ -157,7 +159,9 @@ async fn exchange(
         };
         let written = opened.written();
         let reused = opened.uses > 0;
-        let request = message::request(&job.compiled, &job.change, &job.attempt, shared.clock.now());
+        // The connection that broke may have carried it: then it is not certain any more what the client has.
+        let state = job.state.as_deref().filter(|_| !*sent);
+        let request = message::request(&job.compiled, &job.change, &job.attempt, state, shared.clock.now());
         match opened.exchange(request, shared.read_limits).await {
             Ok((answer, usable)) => {
                 if !usable {

@@ -9,10 +9,10 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::Value;
 
 use super::compiled::Compiled;
-use super::message::{data, put_json, replay_id};
+use super::message::{Payload, data, put_json, replay_id};
 
 /// The type of a body that is a whole event.
-pub const STRUCTURED: HeaderValue = HeaderValue::from_static("application/cloudevents+json");
+pub const STRUCTURED: &str = "application/cloudevents+json";
 
 /// What the HTTP binding encodes in a header: everything but printable ASCII, and of that the blank, the double quote
 /// and the percent sign.
@@ -33,10 +33,6 @@ pub struct Told<'a> {
 }
 
 impl Told<'_> {
-    fn with_document(&self) -> bool {
-        self.compiled.spec.content.document && self.attempt.action != Action::Delete
-    }
-
     /// Every attribute but the type of the data, in order. Revision and sequence are texts: an integer of CloudEvents
     /// has 32 bits.
     fn attributes(&self, mut put: impl FnMut(&str, &Value)) {
@@ -65,10 +61,9 @@ impl Told<'_> {
 }
 
 /// The whole event as JSON. It is built for each subscription: the id in it is the subscription's own.
-pub fn structured(told: &Told<'_>) -> Bytes {
-    let with_document = told.with_document();
-    let size = if with_document { told.document.content.len() } else { 0 };
-    let mut out = BytesMut::with_capacity(size + 2 * told.document.url.len() + 400);
+pub fn structured(told: &Told<'_>, payload: &Payload<'_>) -> Bytes {
+    let (bytes, kind) = payload.parts();
+    let mut out = BytesMut::with_capacity(bytes.len() + 2 * told.document.url.len() + 400);
     out.put_u8(b'{');
     told.attributes(|name, value| {
         if out.len() > 1 {
@@ -78,9 +73,11 @@ pub fn structured(told: &Told<'_>) -> Bytes {
         out.put_u8(b':');
         put_json(&mut out, value);
     });
-    if with_document {
-        out.put_slice(b",\"datacontenttype\":\"application/json\",\"data\":");
-        out.put_slice(&told.document.content);
+    if !bytes.is_empty() {
+        out.put_slice(b",\"datacontenttype\":\"");
+        out.put_slice(kind.as_bytes());
+        out.put_slice(b"\",\"data\":");
+        out.put_slice(&bytes);
     }
     out.put_u8(b'}');
     out.freeze()

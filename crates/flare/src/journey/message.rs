@@ -2,7 +2,9 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use flare_model::document::Document;
-use flare_model::feed::{Action, Attempt};
+use flare_model::feed::{Action, Attempt, Kept};
+use flare_model::patch::PatchKind;
+use flare_model::revision::Revision;
 use flare_model::subscription::{DataTemplate, EventMode, ScalarTemplate};
 use flare_model::time::Timestamp;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -24,13 +26,15 @@ const FLARE_REPLAY: HeaderName = HeaderName::from_static("flare-replay");
 const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const FLARE_PATCH_FROM: HeaderName = HeaderName::from_static("flare-patch-from");
+const JSON: &str = "application/json";
 
-/// The request of one attempt.
+/// The request of one attempt. With the state that the client has, an update may be told as a patch.
 pub fn request(
     compiled: &Compiled,
     change: &Change,
     attempt: &Attempt,
+    state: Option<&Kept>,
     now: Timestamp,
 ) -> Request<Full<Bytes>> {
     let document = &change.document;
@@ -51,9 +55,13 @@ pub fn request(
         headers.insert(FLARE_REPLAY, header(replay_id(attempt.replay)));
     }
     let id = notification_id(compiled, document, attempt);
-    let Body { bytes: body, kind } = body(compiled, change, attempt, &id, &mut headers);
+    let payload = payload(compiled, document, attempt.action, state);
+    if let Payload::Patch { from, .. } = &payload {
+        headers.insert(FLARE_PATCH_FROM, header(from.to_string()));
+    }
+    let (body, kind) = body(compiled, change, attempt, &payload, &id, &mut headers);
     if !body.is_empty() && !parts.own_content_type {
-        headers.insert(CONTENT_TYPE, kind);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     }
     let id = header(id);
     let timestamp = HeaderValue::from(now.millis().div_euclid(1000));
@@ -102,40 +110,85 @@ fn header(text: String) -> HeaderValue {
     })
 }
 
-/// The bytes of a notification, and what they are.
-struct Body {
-    bytes: Bytes,
-    kind: HeaderValue,
+/// What a notification tells of the document.
+pub(super) enum Payload<'a> {
+    /// Nothing: it is deleted, or the subscription does not want it.
+    Nothing,
+    /// The document.
+    Document(&'a Bytes),
+    /// The difference to what the client has.
+    Patch {
+        /// The difference.
+        bytes: Bytes,
+        /// In which words.
+        kind: PatchKind,
+        /// The revision that the client has.
+        from: &'a Revision,
+    },
 }
 
-/// The body; an event in binary mode also has headers.
-fn body(compiled: &Compiled, change: &Change, attempt: &Attempt, id: &str, headers: &mut HeaderMap) -> Body {
-    let content = &compiled.spec.content;
-    let (document, action) = (&change.document, attempt.action);
-    let bare =
-        if content.document && action != Action::Delete { document.content.clone() } else { Bytes::new() };
-    match &content.event {
-        Some(event) if event.mode == EventMode::Structured => {
-            let bytes = event::structured(&Told { compiled, document, attempt, id, event });
-            Body { bytes, kind: event::STRUCTURED }
+impl Payload<'_> {
+    /// Its bytes and their type.
+    pub(super) fn parts(&self) -> (Bytes, &'static str) {
+        match self {
+            Payload::Nothing => (Bytes::new(), JSON),
+            Payload::Document(bytes) => (Bytes::clone(bytes), JSON),
+            Payload::Patch { bytes, kind, .. } => (bytes.clone(), kind.media_type()),
         }
-        Some(event) => {
-            event::add_headers(&Told { compiled, document, attempt, id, event }, headers);
-            Body { bytes: bare, kind: JSON }
-        }
-        None if content.envelope => {
-            let key = BodyKey { action, shape: compiled.shape };
-            Body { bytes: change.body(key, || envelope(compiled, document, action)), kind: JSON }
-        }
-        None => Body { bytes: bare, kind: JSON },
     }
 }
 
-fn envelope(compiled: &Compiled, document: &Document, action: Action) -> Bytes {
-    let spec = &compiled.spec;
-    let with_document = spec.content.document && action != Action::Delete;
-    let size = if with_document { document.content.len() } else { 0 };
-    let mut out = BytesMut::with_capacity(size + document.url.len() + 160);
+fn payload<'a>(
+    compiled: &Compiled,
+    document: &'a Document,
+    action: Action,
+    state: Option<&'a Kept>,
+) -> Payload<'a> {
+    let content = &compiled.spec.content;
+    if !content.document || action == Action::Delete {
+        return Payload::Nothing;
+    }
+    let patch = content.patch.zip(state).and_then(|(kind, state)| {
+        let bytes = kind.between(&state.content, &document.content)?;
+        Some(Payload::Patch { bytes, kind, from: &state.revision })
+    });
+    patch.unwrap_or(Payload::Document(&document.content))
+}
+
+/// The body and its type; an event in binary mode also has headers.
+fn body(
+    compiled: &Compiled,
+    change: &Change,
+    attempt: &Attempt,
+    payload: &Payload<'_>,
+    id: &str,
+    headers: &mut HeaderMap,
+) -> (Bytes, &'static str) {
+    let content = &compiled.spec.content;
+    let (document, action) = (&change.document, attempt.action);
+    match &content.event {
+        Some(event) if event.mode == EventMode::Structured => {
+            (event::structured(&Told { compiled, document, attempt, id, event }, payload), event::STRUCTURED)
+        }
+        Some(event) => {
+            event::add_headers(&Told { compiled, document, attempt, id, event }, headers);
+            payload.parts()
+        }
+        None if !content.envelope => payload.parts(),
+        // A patch is one client's own; everything else is shared.
+        None if matches!(payload, Payload::Patch { .. }) => {
+            (envelope(compiled, document, action, payload), JSON)
+        }
+        None => {
+            let key = BodyKey { action, shape: compiled.shape };
+            (change.body(key, || envelope(compiled, document, action, payload)), JSON)
+        }
+    }
+}
+
+fn envelope(compiled: &Compiled, document: &Document, action: Action, payload: &Payload<'_>) -> Bytes {
+    let size = payload.parts().0.len();
+    let mut out = BytesMut::with_capacity(size + document.url.len() + 200);
     out.put_slice(b"{\"id\":");
     put_json(&mut out, &*document.url);
     out.put_slice(b",\"action\":\"");
@@ -144,13 +197,22 @@ fn envelope(compiled: &Compiled, document: &Document, action: Action) -> Bytes {
     put_json(&mut out, &document.revision);
     out.put_slice(b",\"updatedAt\":");
     put_json(&mut out, &document.updated_at);
-    if !spec.data.is_empty() {
+    if !compiled.spec.data.is_empty() {
         out.put_slice(b",\"data\":");
         put_json(&mut out, &data(compiled, document));
     }
-    if with_document {
-        out.put_slice(b",\"document\":");
-        out.put_slice(&document.content);
+    match payload {
+        Payload::Nothing => {}
+        Payload::Document(bytes) => {
+            out.put_slice(b",\"document\":");
+            out.put_slice(bytes);
+        }
+        Payload::Patch { bytes, from, .. } => {
+            out.put_slice(b",\"patchFrom\":");
+            put_json(&mut out, from);
+            out.put_slice(b",\"patch\":");
+            out.put_slice(bytes);
+        }
     }
     out.put_slice(b"}");
     out.freeze()

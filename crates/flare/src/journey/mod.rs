@@ -26,6 +26,7 @@ mod recorder;
 mod settle;
 mod shard;
 mod signature;
+mod states;
 mod subscriber;
 mod sweeping;
 mod tail;

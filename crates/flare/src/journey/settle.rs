@@ -73,6 +73,9 @@ impl Shard {
     fn conclude(&mut self, job: Job, verdict: Verdict) {
         let Job { key, lane, attempt, host, .. } = job;
         let retry = matches!(verdict, Verdict::Retry { .. });
+        if self.subscribers[key].compiled.spec.keeps_state() {
+            self.keep_state(key, lane, &attempt, &job.change.document, &verdict);
+        }
         let subscriber = &mut self.subscribers[key];
         let again = subscriber.lanes[usize::from(lane)].feed.settle(attempt.ordinal, verdict);
         if again == Settled::Again {

@@ -25,6 +25,7 @@ use super::control::Report;
 use super::courier;
 use super::pages::Pages;
 use super::passive::PassiveLimits;
+use super::states::States;
 use super::subscriber::Subscriber;
 use crate::door::{Chance, Clock};
 
@@ -79,6 +80,10 @@ pub struct ShardLimits {
     pub disable_after: Duration,
     /// Bounds of passive mode.
     pub passive: PassiveLimits,
+    /// Memory for kept states, for this thread.
+    pub state_bytes: usize,
+    /// The largest document whose state is kept.
+    pub state_limit: usize,
 }
 
 /// One delivery thread's state.
@@ -118,6 +123,8 @@ pub struct Shard {
     pub drained: Rc<Notify>,
     /// Attempts open now.
     pub in_flight: usize,
+    /// Documents as clients last got them, for those who keep that.
+    pub states: States,
     /// The owner of every task of this thread.
     pub tasks: TaskTracker,
     me: Weak<RefCell<Shard>>,
@@ -195,6 +202,7 @@ pub enum Alarm {
 impl Shard {
     /// A thread with nothing to do.
     pub fn new(thread: usize, shared: Arc<Shared>, tasks: TaskTracker) -> Rc<RefCell<Shard>> {
+        let states = States::new(shared.limits.state_bytes, shared.limits.state_limit);
         Rc::new_cyclic(|me| {
             RefCell::new(Shard {
                 thread,
@@ -215,6 +223,7 @@ impl Shard {
                 closing: false,
                 drained: Rc::default(),
                 in_flight: 0,
+                states,
                 tasks,
                 me: me.clone(),
             })

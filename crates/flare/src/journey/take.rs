@@ -14,6 +14,7 @@ use super::change::Change;
 use super::courier::Job;
 use super::passive::Drive;
 use super::shard::{Alarm, Shard};
+use super::states::Waiting;
 use super::sweeping;
 use super::tail::Next;
 
@@ -86,6 +87,8 @@ impl Shard {
     }
 
     fn begin(&mut self, key: usize, lane: u8, attempt: Attempt, change: Arc<Change>) -> Job {
+        let keeps = self.subscribers[key].compiled.spec.keeps_state();
+        let state = if keeps { self.state_for(key, lane, &attempt) } else { None };
         let subscriber = &mut self.subscribers[key];
         subscriber.in_flight += 1;
         self.in_flight += 1;
@@ -101,6 +104,7 @@ impl Shard {
             lane,
             attempt,
             change,
+            state,
             compiled: subscriber.compiled.clone(),
             host: subscriber.hosts[attempt.action as usize],
             hanging,
@@ -153,6 +157,12 @@ impl Shard {
                 self.mark_dirty(key, lane, true);
                 return None;
             }
+            if subscriber.compiled.spec.keeps_state()
+                && self.state_before(key, lane, row, Waiting::Retry).is_none()
+            {
+                continue;
+            }
+            let slot = &mut self.subscribers[key].lanes[usize::from(lane)];
             let attempt = slot.feed.retry(row);
             self.mark_dirty(key, lane, false);
             match attempt {
@@ -296,6 +306,12 @@ impl Shard {
                     return Found::Nothing;
                 }
             }
+            if self.subscribers[key].compiled.spec.keeps_state()
+                && self.state_before(key, lane, row, Waiting::Reader).is_none()
+            {
+                return Found::Nothing;
+            }
+            let slot = &mut self.subscribers[key].lanes[usize::from(lane)];
             let met = slot.feed.read(row);
             if row.seq.0 - slot.feed.cursor().0 > limits.window {
                 slot.feed.displace(limits.window, self.shared.clock.now());

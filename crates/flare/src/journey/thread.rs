@@ -169,12 +169,20 @@ impl Shard {
         let number = compiled.number;
         let hosts = [0, 1, 2].map(|action| self.host(&compiled.requests[action].host));
         let resource = compiled.resource.number;
+        let keeps_state = compiled.spec.keeps_state();
+        if keeps_state {
+            // Its lanes may have been here before, and at another thread since.
+            self.states.forget(number);
+        }
         let lanes = opened.into_iter().map(|Opened { feed, saved, head }| {
             let lane = flare_model::ids::LaneId { resource, index: feed.lane };
             let tail = tails.lane(lane, head);
+            let id = feed;
+            let mut feed = Feed::open(saved, head);
+            feed.keep_states(keeps_state);
             FeedLane {
-                id: feed,
-                feed: Feed::open(saved, head),
+                id,
+                feed,
                 tail,
                 queued: false,
                 parked: false,
@@ -275,9 +283,14 @@ impl Shard {
             subscriber.bucket = limit.map(|limit| Bucket::new(limit, now));
         }
         subscriber.compiled = compiled;
+        let keeps_state = subscriber.compiled.spec.keeps_state();
+        subscriber.lanes.iter_mut().for_each(|lane| lane.feed.keep_states(keeps_state));
         // It may stand in the queue of the host it had: that queue serves it once more, which is harmless.
         subscriber.host = hosts[1];
         subscriber.hosts = hosts;
+        for lane in subscriber.lanes.numbers() {
+            self.mark_dirty(key, lane, false);
+        }
         self.change_mode(key);
         self.ready(key);
     }

@@ -25,6 +25,7 @@ mod hostile_clients;
 mod limits;
 mod order;
 mod passive;
+mod patches;
 mod program;
 mod replays;
 mod resources;

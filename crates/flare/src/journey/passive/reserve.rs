@@ -187,7 +187,11 @@ impl Shard {
         for (lane, attempt, change) in taken {
             self.subscribers[key].in_flight -= 1;
             let Some(token) = self.lease(key, lane, &attempt, lease) else { continue };
-            let request = notification::request(&compiled, &change, &attempt, self.shared.clock.now());
+            // Whole: how it ends may be heard in another life, when nobody knows any more what was in it.
+            let request = notification::request(&compiled, &change, &attempt, None, self.shared.clock.now());
+            if compiled.spec.keeps_state() {
+                self.forget_state(key, lane, attempt.ordinal);
+            }
             let (head, body) = request.into_parts();
             let id =
                 head.headers.get(WEBHOOK_ID).and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();

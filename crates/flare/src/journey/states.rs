@@ -1,0 +1,224 @@
+//! Kept states on a delivery thread: which document is about to be decided comes in; the document as its client last
+//! got it goes out, at once where it is in memory, and otherwise when the ledger has been read.
+//!
+//! Only subscriptions that keep states come here; see `flare_model::feed` for which state is believed and why.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use flare_model::document::{Document, Row};
+use flare_model::feed::{Action, Attempt, Kept, Verdict};
+use flare_model::ids::{FeedId, Ordinal, SubscriptionNumber};
+
+use super::loading::may_try_again;
+use super::shard::Shard;
+
+/// A state: the feed, its life, the document. A life that ended is never asked for again.
+type StateKey = (FeedId, u64, Ordinal);
+
+/// What is known of a document's state; `None` inside: that there is none.
+pub type Known = Option<Arc<Kept>>;
+
+/// The states that were used last, in two generations: when the young one has half of the bytes, it becomes the old
+/// one, and what was not asked for meanwhile goes. Writes go through it, so that it is never behind the ledger.
+///
+/// Bound: `budget` bytes, and one state however large. When full: the ledger is read again.
+pub struct States {
+    young: HashMap<StateKey, Known>,
+    old: HashMap<StateKey, Known>,
+    bytes: usize,
+    budget: usize,
+    /// A document that is larger is not kept: its client is sent the whole each time.
+    largest: usize,
+    /// Reads under way. Bound: one for each lane and each retry of the subscriptions that keep states.
+    reading: HashSet<StateKey>,
+}
+
+/// Who waits for a state.
+#[derive(Clone, Copy)]
+pub enum Waiting {
+    /// The reader of the lane, which stands still meanwhile.
+    Reader,
+    /// A document that is owed; it is due again afterwards.
+    Retry,
+}
+
+impl States {
+    /// With so many bytes, for documents up to this size.
+    pub fn new(budget: usize, largest: usize) -> States {
+        let (young, old, reading) = Default::default();
+        States { young, old, bytes: 0, budget, largest, reading }
+    }
+
+    /// Nothing is known of a subscription any more: another thread may have changed it.
+    pub fn forget(&mut self, number: SubscriptionNumber) {
+        let others = |(feed, _, _): &StateKey| feed.subscription != number;
+        self.reading.retain(others);
+        self.young.retain(|key, _| others(key));
+        self.old.retain(|key, _| others(key));
+    }
+
+    fn get(&mut self, key: &StateKey) -> Option<Known> {
+        if let Some(known) = self.young.get(key) {
+            return Some(known.clone());
+        }
+        let known = self.old.remove(key)?;
+        self.put(*key, known.clone());
+        Some(known)
+    }
+
+    fn put(&mut self, key: StateKey, known: Known) {
+        let weight = 128 + known.as_ref().map_or(0, |state| state.content.len());
+        if self.bytes + weight > self.budget / 2 {
+            self.old = std::mem::take(&mut self.young);
+            self.bytes = 0;
+        }
+        self.old.remove(&key);
+        self.bytes += weight;
+        self.young.insert(key, known);
+    }
+}
+
+impl Shard {
+    /// The document as the client last got it, before anything is decided about this row. `None`: it is being read,
+    /// and whoever waits is called when it is there.
+    pub fn state_before(&mut self, key: usize, lane: u8, row: &Row, waiting: Waiting) -> Option<Known> {
+        let slot = &self.subscribers[key].lanes[usize::from(lane)];
+        let feed = &slot.feed;
+        let has = feed.held().contains(row.ordinal.0) && !feed.doubt().contains(row.ordinal.0);
+        // What is in flight is decided again when it has ended.
+        if !has || row.deleted || feed.is_open(row.ordinal) {
+            return Some(None);
+        }
+        let known = self.known_state(key, lane, row.ordinal);
+        if known.is_none() {
+            self.read_state(key, lane, row.ordinal, waiting);
+        }
+        known
+    }
+
+    /// What an attempt may build on: only an update that nobody asked to be repeated, since only then is it certain
+    /// what the client has. [`Shard::state_before`] was asked just before, so it is in memory.
+    pub fn state_for(&mut self, key: usize, lane: u8, attempt: &Attempt) -> Known {
+        if attempt.action != Action::Update || attempt.replay != 0 {
+            return None;
+        }
+        self.known_state(key, lane, attempt.ordinal).flatten()
+    }
+
+    /// How an attempt ended, for a subscription that keeps states. Goes into the record that tells the rest.
+    pub fn keep_state(
+        &mut self,
+        key: usize,
+        lane: u8,
+        attempt: &Attempt,
+        document: &Document,
+        verdict: &Verdict,
+    ) {
+        let state = match verdict {
+            Verdict::Delivered if attempt.action == Action::Delete => None,
+            Verdict::Delivered if document.content.len() > self.states.largest => None,
+            Verdict::Delivered => Some(Arc::new(Kept {
+                revision: document.revision.clone(),
+                content: document.content.clone(),
+            })),
+            // It may have arrived all the same.
+            Verdict::Retry { doubtful: true, .. } | Verdict::GiveUp { doubtful: true, .. } => None,
+            Verdict::Retry { .. } | Verdict::GiveUp { .. } | Verdict::Discarded => return,
+        };
+        let slot = &mut self.subscribers[key].lanes[usize::from(lane)];
+        let state_key = (slot.id, slot.feed.life(), attempt.ordinal);
+        slot.feed.keep(attempt.ordinal, state.clone());
+        // What is being read is older than this.
+        self.states.reading.remove(&state_key);
+        self.states.put(state_key, state);
+    }
+
+    /// From now on it is not known what the client has: a lease is out.
+    pub fn forget_state(&mut self, key: usize, lane: u8, ordinal: Ordinal) {
+        let slot = &mut self.subscribers[key].lanes[usize::from(lane)];
+        slot.feed.forget_state(ordinal);
+        let state_key = (slot.id, slot.feed.life(), ordinal);
+        self.states.reading.remove(&state_key);
+        self.states.put(state_key, None);
+    }
+
+    fn known_state(&mut self, key: usize, lane: u8, ordinal: Ordinal) -> Option<Known> {
+        let slot = &self.subscribers[key].lanes[usize::from(lane)];
+        slot.feed.keeping(ordinal).or_else(|| self.states.get(&(slot.id, slot.feed.life(), ordinal)))
+    }
+
+    fn read_state(&mut self, key: usize, lane: u8, ordinal: Ordinal, waiting: Waiting) {
+        let subscriber = &mut self.subscribers[key];
+        let number = subscriber.compiled.number;
+        let slot = &mut subscriber.lanes[usize::from(lane)];
+        let (feed, life) = (slot.id, slot.feed.life());
+        if let Waiting::Reader = waiting {
+            slot.loading = true;
+        }
+        self.states.reading.insert((feed, life, ordinal));
+        let (shard, shared) = (self.handle(), self.shared.clone());
+        self.tasks.spawn_local(async move {
+            let found = loop {
+                match shared.ledger.state(feed, life, ordinal).await {
+                    Ok(found) => break found,
+                    Err(error) => {
+                        if !may_try_again(&shared, error).await {
+                            return;
+                        }
+                    }
+                }
+            };
+            let mut shard = shard.borrow_mut();
+            // Unless the document was delivered meanwhile: then what was read is not the newest.
+            if shard.states.reading.remove(&(feed, life, ordinal)) {
+                shard.states.put((feed, life, ordinal), found.map(Arc::new));
+            }
+            let Some(subscriber) = shard.subscriber(key, number) else { return };
+            match waiting {
+                Waiting::Reader => {
+                    let Some(slot) = subscriber.lanes.get_mut(lane) else { return };
+                    slot.loading = false;
+                    subscriber.mark_unread(lane);
+                }
+                Waiting::Retry => subscriber.due.push_front((lane, ordinal)),
+            }
+            shard.ready(key);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use flare_model::revision::Revision;
+
+    fn key(ordinal: u64) -> StateKey {
+        (FeedId { subscription: SubscriptionNumber(1), lane: 0 }, 1, Ordinal(ordinal))
+    }
+
+    fn state(size: usize) -> Known {
+        Some(Arc::new(Kept { revision: Revision::Integer(1), content: Bytes::from(vec![0; size]) }))
+    }
+
+    #[test]
+    fn what_was_used_last_stays_within_the_bytes() {
+        let mut states = States::new(20_000, usize::MAX);
+        for ordinal in 0..100 {
+            states.put(key(ordinal), state(1000));
+            assert!(states.get(&key(0)).is_some(), "what is asked for stays");
+        }
+        assert!(states.get(&key(99)).is_some() && states.get(&key(50)).is_none());
+        assert!(states.young.len() + states.old.len() <= 18, "{}", states.young.len() + states.old.len());
+        states.put(key(0), None);
+        assert_eq!(states.get(&key(0)), Some(None), "that there is none is known too");
+        states.put(key(7), state(50_000));
+        assert!(states.get(&key(7)).is_some(), "one is kept however large");
+        states.reading.insert(key(8));
+        states.forget(SubscriptionNumber(2));
+        assert!(states.get(&key(7)).is_some() && states.reading.contains(&key(8)));
+        states.forget(SubscriptionNumber(1));
+        assert!(states.get(&key(7)).is_none() && states.reading.is_empty());
+    }
+}
