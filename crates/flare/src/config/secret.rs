@@ -41,7 +41,10 @@ impl Setting for Secret {
     }
 }
 
-/// A key of 32 bytes, or none. Its value is never shown.
+/// Says that a key is not given here.
+const FILE: &str = "file";
+
+/// A key of 32 bytes, or the word that it is in its file. Its value is never shown.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SecretKey(Option<[u8; crate::vault::KEY_BYTES]>);
 
@@ -54,24 +57,24 @@ impl SecretKey {
 
 impl fmt::Debug for SecretKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { REDACTED } else { "none" })
+        f.write_str(if self.0.is_some() { REDACTED } else { FILE })
     }
 }
 
 impl Setting for SecretKey {
-    const FORM: &'static str = "the base64 of 32 bytes, or nothing";
+    const FORM: &'static str = r#""file", or the base64 of 32 bytes"#;
     const EXAMPLE: Option<&'static str> = Some("what `openssl rand -base64 32` prints");
     const SECRET: bool = true;
 
     fn from_text(text: &str) -> Result<Self, Unfit> {
-        if text.trim().is_empty() {
+        if text.trim() == FILE {
             return Ok(Self(None));
         }
         crate::vault::parse_key(text.trim()).map(|key| Self(Some(key))).ok_or(Unfit::Form)
     }
 
     fn to_toml(&self) -> toml::Value {
-        if self.0.is_some() { REDACTED.into() } else { "".into() }
+        if self.0.is_some() { REDACTED.into() } else { FILE.into() }
     }
 }
 
@@ -87,12 +90,12 @@ mod tests {
     }
 
     #[test]
-    fn a_key_has_32_bytes_or_is_not_given() {
-        assert!(SecretKey::from_text("").unwrap().reveal().is_none());
+    fn a_key_has_32_bytes_or_is_in_its_file() {
+        assert!(SecretKey::from_text("file").unwrap().reveal().is_none());
         let key = SecretKey::from_text(" AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE= ").unwrap();
         assert_eq!(key.reveal(), Some(&[1; 32]));
         assert_eq!(format!("{key:?} {}", key.to_toml()), "[redacted] \"[redacted]\"");
-        for wrong in ["AQEB", "correct horse battery staple"] {
+        for wrong in ["", "AQEB", "correct horse battery staple"] {
             assert!(SecretKey::from_text(wrong).is_err(), "{wrong}");
         }
     }

@@ -6,8 +6,8 @@ mod passive;
 mod replays;
 mod resources;
 mod retention;
-mod shards;
 mod secrets;
+mod shards;
 mod subscriptions;
 
 use std::sync::Arc;
@@ -25,8 +25,8 @@ use tokio_util::sync::CancellationToken;
 pub use notices::Notices;
 pub use passive::{DeliverQuery, ReserveQuery, StreamQuery};
 pub use replays::ReplayDraft;
-pub use shards::Rearrangements;
 pub use secrets::RotationDraft;
+pub use shards::Rearrangements;
 
 use crate::config::Config;
 use crate::door::Clock;
