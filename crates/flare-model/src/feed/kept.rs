@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Feed, Record};
+use super::{Action, Attempt, Feed, Record, Verdict};
 use crate::ids::Ordinal;
 use crate::revision::Revision;
 
@@ -27,21 +27,52 @@ pub struct Kept {
 /// What changed of the states: a state, or that it is not known any more.
 type Changes = BTreeMap<Ordinal, Option<Arc<Kept>>>;
 
-/// States that are not durable yet. Bound: what the feed settled since its last durable record.
+/// States that are not durable yet. Bound: what the feed settled since its last durable record; its owner looks at
+/// [`Feed::keeping_bytes`] and asks for a record in time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Keeping {
     /// For the next record.
     changed: Changes,
+    /// How large they are.
+    bytes: usize,
     /// In the record under way.
     recording: Changes,
 }
 
+impl Attempt {
+    /// Whether what it tells may be told as a difference to the state that is kept: only then is it certain what the
+    /// client has. Whoever asks for a replay does not trust that.
+    pub fn builds_on_state(&self) -> bool {
+        self.action == Action::Update && self.replay == 0
+    }
+}
+
 impl Feed {
-    /// The client now has the document in this state; `None`: in which is not known, or it is gone. To be called
-    /// with the settling that says so, before the next record.
-    pub fn keep(&mut self, ordinal: Ordinal, state: Option<Arc<Kept>>) {
+    /// The client now has the document in this state; `None`: in which is not known, or it is gone.
+    fn keep(&mut self, ordinal: Ordinal, state: Option<Arc<Kept>>) {
         self.delta.dirty = true;
-        self.keeping.get_or_insert_default().changed.insert(ordinal, state);
+        let keeping = self.keeping.get_or_insert_default();
+        keeping.bytes += state.as_ref().map_or(0, |state| state.content.len());
+        keeping.changed.insert(ordinal, state);
+    }
+
+    /// What the end of an attempt says about the client's state; to be called just before it is settled. `sent` is what
+    /// was sent, or `None` where it is not to be kept. Answers what is known from now on, if that changed.
+    pub fn keep_as(
+        &mut self,
+        attempt: &Attempt,
+        verdict: &Verdict,
+        sent: impl FnOnce() -> Option<Arc<Kept>>,
+    ) -> Option<Option<Arc<Kept>>> {
+        let state = match verdict {
+            Verdict::Delivered if attempt.action == Action::Delete => None,
+            Verdict::Delivered => sent(),
+            // It may have arrived all the same.
+            Verdict::Retry { doubtful: true, .. } | Verdict::GiveUp { doubtful: true, .. } => None,
+            Verdict::Retry { .. } | Verdict::GiveUp { .. } | Verdict::Discarded => return None,
+        };
+        self.keep(attempt.ordinal, state.clone());
+        Some(state)
     }
 
     /// From now on it is not known in which state the client has a document.
@@ -53,6 +84,11 @@ impl Feed {
     pub fn keeping(&self, ordinal: Ordinal) -> Option<Option<Arc<Kept>>> {
         let keeping = self.keeping.as_ref()?;
         keeping.changed.get(&ordinal).or_else(|| keeping.recording.get(&ordinal)).cloned()
+    }
+
+    /// How many bytes of states wait for the next record.
+    pub fn keeping_bytes(&self) -> usize {
+        self.keeping.as_ref().map_or(0, |keeping| keeping.bytes)
     }
 
     /// The life whose states are believed.
@@ -75,6 +111,7 @@ impl Feed {
         record.life = self.life;
         let Some(keeping) = &mut self.keeping else { return };
         keeping.recording = std::mem::take(&mut keeping.changed);
+        keeping.bytes = 0;
         for (ordinal, state) in &keeping.recording {
             match state {
                 Some(state) => record.kept.push((*ordinal, state.clone())),

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use super::check::print::Print;
 use super::check::search::run_quietly;
+use super::check::states::States;
 use super::check::step::{Answer, Left, Records, SMALL, Scope, Step};
 use super::check::watch::{Found, Life, Watch};
 use super::check::world::World;
@@ -179,6 +180,17 @@ impl Watch for Oracle {
         Ok(())
     }
 
+    fn builds_on(&self, attempt: &Attempt, state: Seq) -> Result<(), String> {
+        let doc = attempt.ordinal.0 as usize - 1;
+        let newer = self.client.late.iter().any(|late| late.doc == doc && late.seq > state);
+        match self.client.has[doc] {
+            (seen, true) if seen == state && !newer => Ok(()),
+            has => {
+                Err(format!("{attempt:?} builds on {state} where the client has {has:?}, or may have more"))
+            }
+        }
+    }
+
     fn ends(&mut self, attempt: &Attempt, answer: Answer) {
         let doc = attempt.ordinal.0 as usize - 1;
         let last = self.requests.iter().rposition(|request| request.doc == doc).expect("it began");
@@ -341,8 +353,15 @@ fn weight(step: &Step) -> u32 {
 /// One way through the world, by dice. At its end everyone gets what is owed, and then whatever was lost on the
 /// way arrives after all.
 fn run(dice: &[u32], removed: Option<Rule>) -> Result<(), String> {
+    run_keeping(dice, removed, None)
+}
+
+/// The same with kept states, or without.
+fn run_keeping(dice: &[u32], removed: Option<Rule>, states: Option<States>) -> Result<(), String> {
     let scope = scope(dice[0]);
     let mut world = World::new(&scope, Oracle::new(scope.docs), removed);
+    world.feed.keep_states(states.is_some());
+    world.states = states;
     for die in &dice[1..] {
         if die % 13 == 0 {
             world.watch.arrives(*die as usize / 13)?;
@@ -382,6 +401,11 @@ proptest! {
     fn a_feed_sends_what_the_naive_oracle_says(dice in prop::collection::vec(any::<u32>(), 50..400)) {
         run(&dice, None).map_err(TestCaseError::fail)?;
     }
+
+    #[test]
+    fn a_state_that_is_believed_is_what_the_client_has(dice in prop::collection::vec(any::<u32>(), 50..400)) {
+        run_keeping(&dice, None, Some(States::new())).map_err(TestCaseError::fail)?;
+    }
 }
 
 /// Dice that are the same every time.
@@ -394,6 +418,16 @@ fn loaded_dice(seed: u64) -> Vec<u32> {
         (state >> 32) as u32
     };
     (0..300).map(throw).collect()
+}
+
+#[test]
+fn the_oracle_sees_when_a_state_is_believed_that_should_not_be() {
+    let seen = |states: States| {
+        (1..2_000).any(|seed| run_keeping(&loaded_dice(seed), None, Some(states.clone())).is_err())
+    };
+    assert!(!seen(States::new()));
+    assert!(seen(States { forgets: false, ..States::new() }), "after an unknown outcome");
+    assert!(seen(States { lives: false, ..States::new() }), "after a crash");
 }
 
 #[test]

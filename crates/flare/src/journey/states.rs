@@ -7,11 +7,14 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use flare_model::document::{Document, Row};
-use flare_model::feed::{Action, Attempt, Kept, Verdict};
+use flare_model::feed::{Attempt, Kept, Verdict};
 use flare_model::ids::{FeedId, Ordinal, SubscriptionNumber};
 
 use super::loading::may_try_again;
 use super::shard::Shard;
+
+/// Bytes of a lane's states that may wait for their record. When full: the lane's reader waits for it too.
+const UNRECORDED: usize = 1 << 20;
 
 /// A state: the feed, its life, the document. A life that ended is never asked for again.
 type StateKey = (FeedId, u64, Ordinal);
@@ -97,10 +100,10 @@ impl Shard {
         known
     }
 
-    /// What an attempt may build on: only an update that nobody asked to be repeated, since only then is it certain
-    /// what the client has. [`Shard::state_before`] was asked just before, so it is in memory.
+    /// What an attempt may be told as a difference to. [`Shard::state_before`] was asked just before, so it is in
+    /// memory.
     pub fn state_for(&mut self, key: usize, lane: u8, attempt: &Attempt) -> Known {
-        if attempt.action != Action::Update || attempt.replay != 0 {
+        if !attempt.builds_on_state() {
             return None;
         }
         self.known_state(key, lane, attempt.ordinal).flatten()
@@ -115,23 +118,20 @@ impl Shard {
         document: &Document,
         verdict: &Verdict,
     ) {
-        let state = match verdict {
-            Verdict::Delivered if attempt.action == Action::Delete => None,
-            Verdict::Delivered if document.content.len() > self.states.largest => None,
-            Verdict::Delivered => Some(Arc::new(Kept {
-                revision: document.revision.clone(),
-                content: document.content.clone(),
-            })),
-            // It may have arrived all the same.
-            Verdict::Retry { doubtful: true, .. } | Verdict::GiveUp { doubtful: true, .. } => None,
-            Verdict::Retry { .. } | Verdict::GiveUp { .. } | Verdict::Discarded => return,
-        };
         let slot = &mut self.subscribers[key].lanes[usize::from(lane)];
+        let small = document.content.len() <= self.states.largest;
+        let sent = || Kept { revision: document.revision.clone(), content: document.content.clone() };
+        let Some(state) = slot.feed.keep_as(attempt, verdict, || small.then(|| Arc::new(sent()))) else {
+            return;
+        };
         let state_key = (slot.id, slot.feed.life(), attempt.ordinal);
-        slot.feed.keep(attempt.ordinal, state.clone());
+        let full = slot.feed.keeping_bytes() > UNRECORDED;
         // What is being read is older than this.
         self.states.reading.remove(&state_key);
         self.states.put(state_key, state);
+        if full {
+            self.mark_dirty(key, lane, true);
+        }
     }
 
     /// From now on it is not known what the client has: a lease is out.

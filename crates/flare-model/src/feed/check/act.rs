@@ -64,7 +64,14 @@ impl<W: Watch> World<W> {
             Step::Answer(doc, answer) => {
                 let attempt = self.open[doc].take().expect("a step that can happen");
                 self.out[doc] = Lease::No;
-                self.feed.settle(attempt.ordinal, verdict(&attempt, answer));
+                let verdict = verdict(&attempt, answer);
+                // What was handed out on a lease is not kept: its end may be heard in another life.
+                if let Some(states) = &self.states
+                    && self.feed.leased(attempt.ordinal).is_none()
+                {
+                    states.ends(&mut self.feed, &attempt, &verdict);
+                }
+                self.feed.settle(attempt.ordinal, verdict);
                 self.watch.ends(&attempt, answer);
             }
             Step::Lease(doc) => {
@@ -192,6 +199,9 @@ impl<W: Watch> World<W> {
         if attempt.seq != row.seq || attempt.ordinal != row.ordinal {
             return Err(format!("{attempt:?} is not about {row:?}"));
         }
+        if let Some(state) = self.states.as_ref().and_then(|states| states.known(&self.feed, &attempt)) {
+            self.watch.builds_on(&attempt, state)?;
+        }
         self.watch.begins(row, &attempt)?;
         self.open[doc] = Some(attempt);
         Ok(())
@@ -237,6 +247,9 @@ impl<W: Watch> World<W> {
     fn commit(&mut self) {
         let record = self.hand.take().expect("a step that can happen");
         ledger::write(Rc::make_mut(&mut self.saved), &record);
+        if let Some(states) = &mut self.states {
+            states.commits(&record);
+        }
         self.feed.recorded();
         self.watch.commits();
         for lease in leases(&self.saved) {

@@ -14,6 +14,7 @@ pub mod ledger;
 pub mod print;
 mod removed;
 pub mod search;
+pub mod states;
 pub mod step;
 pub mod watch;
 pub mod world;

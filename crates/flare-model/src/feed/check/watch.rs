@@ -24,6 +24,10 @@ pub trait Watch: Clone {
     fn meets(&mut self, row: &Row);
     /// A request begins.
     fn begins(&mut self, row: &Row, attempt: &Attempt) -> Result<(), String>;
+    /// An attempt that begins may be told as a difference to the state of this change.
+    fn builds_on(&self, _attempt: &Attempt, _state: Seq) -> Result<(), String> {
+        Ok(())
+    }
     /// A request ended; `Lost` also for one that was open when the process died.
     fn ends(&mut self, attempt: &Attempt, answer: Answer);
     /// The reader sends nothing for a row. `stands`: because it waits for later.

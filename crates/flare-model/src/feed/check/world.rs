@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use super::super::{Attempt, Feed, Record, Saved, State, Sweep, SweepKind};
 use super::print::Print;
+use super::states::States;
 use super::step::{Answer, Left, Scope, Step};
 use super::watch::Watch;
 use crate::document::Row;
@@ -56,6 +57,8 @@ pub struct World<W> {
     pub left: Left,
     pub(super) backup: Option<Rc<Backup>>,
     pub watch: W,
+    /// Where states are kept; that makes many more worlds.
+    pub states: Option<States>,
     /// How many requests were begun. Not part of the state.
     pub begun: usize,
 }
@@ -86,6 +89,7 @@ impl<W: Watch> World<W> {
             left: scope.left,
             backup: None,
             watch,
+            states: None,
             begun: 0,
         };
         for step in scope.before {
@@ -111,6 +115,7 @@ impl<W: Watch> World<W> {
         // A new life fetches its rows anew.
         self.stale.fill(None);
         self.feed = Feed::open_under(rules, Saved::clone(&self.saved), self.head);
+        self.feed.keep_states(self.states.is_some());
     }
 
     /// The steps that can happen now.
@@ -261,7 +266,7 @@ impl<W: Watch> World<W> {
     }
 
     pub fn print(&self) -> u128 {
-        let World { rows, stale, head, feed, saved, hand, open, out, left, backup, watch, begun: _ } = self;
+        let World { rows, stale, head, feed, saved, hand, open, out, left, backup, watch, states: _, begun: _ } = self;
         let mut print = Print::new();
         print.list(rows, Print::row);
         print.list(stale.iter().flatten(), Print::row);
