@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use flare_model::feed::{Attempt, Settled, State, Trouble};
+use flare_model::feed::{Attempt, State, Trouble};
 use flare_model::ids::{Ordinal, SubscriptionNumber};
 use tokio::sync::oneshot;
 
@@ -16,7 +16,7 @@ use super::token::Token;
 pub struct Leases {
     /// When each ends, monotonic. Bound: the documents that wait, see `waiting-limit`.
     ends: BTreeMap<(u8, Ordinal), Duration>,
-    /// Ended, and not recorded yet: to be tried again, or decided again, after that. Bound: see above.
+    /// Ended, and not recorded yet: after that to be tried again, decided again, or neither. Bound: see above.
     ended: Vec<(u8, Ordinal)>,
     /// The earliest alarm that is set, monotonic.
     alarm: Duration,
@@ -135,14 +135,12 @@ impl Shard {
     }
 
     /// A lease has ended in its feed: when that is durable, the document goes on.
-    pub(super) fn lease_ended(&mut self, key: usize, lane: u8, ordinal: Ordinal, settled: Settled) {
+    pub(super) fn lease_ended(&mut self, key: usize, lane: u8, ordinal: Ordinal) {
         let subscriber = &mut self.subscribers[key];
-        let owed = subscriber.lanes[usize::from(lane)].feed.waiting().contains_key(&ordinal);
         if let Some(leases) = &mut subscriber.leases {
             leases.ends.remove(&(lane, ordinal));
-            if owed || settled == Settled::Again {
-                leases.ended.push((lane, ordinal));
-            }
+            // Even if nothing is owed: the reader may meet a newer change before that is durable.
+            leases.ended.push((lane, ordinal));
         }
         if let Some(passive) = &mut subscriber.passive {
             passive.streams.iter_mut().for_each(|stream| stream.lease_ended(lane, ordinal));
@@ -170,7 +168,8 @@ impl Shard {
         told
     }
 
-    /// A lane's record is durable: whoever waits for it is told, and documents whose leases it ended are due, or wait as long as was asked.
+    /// A lane's record is durable: whoever waits for it is told, and documents whose leases it ended are due, or wait as
+    /// long as was asked.
     pub fn leases_recorded(&mut self, key: usize, lane: u8) {
         let subscriber = &mut self.subscribers[key];
         let Some(leases) = &mut subscriber.leases else { return };

@@ -143,8 +143,8 @@ impl Shard {
                 tally.last_failure = Some(Box::new(Failure { at: now, status: None, error }));
             }
         }
-        let settled = feed.settle(ordinal, verdict);
-        self.lease_ended(key, lane, ordinal, settled);
+        feed.settle(ordinal, verdict);
+        self.lease_ended(key, lane, ordinal);
     }
 
     /// Leases that nobody was there to take are taken back.
@@ -154,8 +154,8 @@ impl Shard {
         for token in tokens {
             if self.is_out(key, token) {
                 let feed = &mut self.subscribers[key].lanes[usize::from(token.lane)].feed;
-                let settled = feed.take_back(token.ordinal, now);
-                self.lease_ended(key, token.lane, token.ordinal, settled);
+                feed.take_back(token.ordinal, now);
+                self.lease_ended(key, token.lane, token.ordinal);
             }
         }
         self.ready(key);

@@ -146,3 +146,25 @@ async fn the_beginning_is_delivered_on_request_too() {
     assert_eq!((&answer["delivered"], &answer["remaining"]), (&json!(30), &json!(0)));
     until_true("all were told", || story.receiver.count() == 30).await;
 }
+
+#[tokio::test]
+async fn a_host_that_does_not_answer_is_not_waited_for() {
+    let receiver = Receiver::answering(|_| Reply::Reset).await;
+    let setup = Setup::default().with("FLARE_DELIVERY_BREAKER_FAILURES", "3");
+    let setup = setup.with("FLARE_DELIVERY_BREAKER_PAUSE", "500ms");
+    let (story, subscription) = passively(setup, receiver, json!({"concurrency": 1})).await;
+    for document in 0..10 {
+        story.put(document, 1).await;
+    }
+    let began = std::time::Instant::now();
+    let answer = story.command(&subscription, "deliver?quantity=10").await.expect(200).json();
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert_eq!((&answer["failed"], &answer["remaining"]), (&json!(3), &json!(10)));
+    story.receiver.answer(|_| Reply::Status(200));
+    // It is tried again once its pause is over.
+    until("it is delivered", || async {
+        let answer = story.command(&subscription, "deliver?quantity=10").await.expect(200).json();
+        (answer["delivered"].as_u64() > Some(0)).then_some(())
+    })
+    .await;
+}

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::{passive, passively, reserve, reserve_one, settle, told, until_it_waits};
-use crate::support::{Receiver, Setup, document_url, until};
+use crate::support::{PATIENCE, Receiver, Setup, document_url, until};
 
 #[tokio::test]
 async fn a_message_is_what_would_have_been_sent() {
@@ -265,4 +265,36 @@ async fn what_is_out_is_bounded_and_a_settle_makes_room() {
     assert_eq!(reserve(&story, &subscription, "quantity=6").await.len(), 0);
     assert_eq!(settle(&story, &subscription, &out[..1], "success").await, ["settled"]);
     assert_eq!(reserve(&story, &subscription, "quantity=6&wait=20s").await.len(), 1);
+}
+
+#[tokio::test]
+async fn changes_that_come_while_leases_end_are_not_forgotten() {
+    let (story, subscription) = passive().await;
+    let mut origins = tokio::task::JoinSet::new();
+    for document in 0..6 {
+        let api = story.api();
+        origins.spawn(async move {
+            for revision in 1..=80 {
+                api.put(&document_url(document), &json!({"rev": revision})).await;
+            }
+        });
+    }
+    let mut newest = std::collections::BTreeMap::new();
+    let deadline = Instant::now() + PATIENCE;
+    let mut turn = 0;
+    while newest.len() < 6 || newest.values().any(|revision| *revision < 80) {
+        assert!(Instant::now() < deadline, "something is forgotten: {newest:?}");
+        turn += 1;
+        // Every third batch is left to expire.
+        let expires = turn % 3 == 0;
+        let lease = if expires { "10ms" } else { "20s" };
+        let messages = reserve(&story, &subscription, &format!("wait=50ms&lease={lease}")).await;
+        for (url, _, revision, _) in told(&messages) {
+            let before = newest.insert(url, revision);
+            assert!(before <= Some(revision), "{before:?} {revision}");
+        }
+        if !expires {
+            settle(&story, &subscription, &messages, "success").await;
+        }
+    }
 }

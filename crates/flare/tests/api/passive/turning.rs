@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::{reserve, reserve_one, settle, told};
-use crate::support::{Receiver, Reply, Story, document_url};
+use crate::support::{Receiver, Reply, Setup, Story, document_url};
 
 async fn turn(story: &Story, subscription: &str, mode: &str) {
     let shown = story.api().patch(subscription, &json!({"mode": mode})).await.expect(200).json();
@@ -95,4 +95,41 @@ async fn what_was_being_sent_ends_as_it_began() {
         story.until_status(&subscription, "the first one ended", |status| status["delivered"] == 1).await;
     assert_eq!((&status["feed"]["held"], story.receiver.count()), (&json!(1), 1));
     assert_eq!(reserve(&story, &subscription, "").await.len(), 0);
+}
+
+#[tokio::test]
+async fn one_with_shards_is_pulled_from_in_one_place() {
+    let setup = Setup::default().with("FLARE_DELIVERY_THREADS", "3");
+    let story = Story::with(setup, Receiver::start().await).await;
+    let endpoint = json!({"url": story.receiver.url("/told")});
+    let subscription = story.subscribe(json!({"endpoint": endpoint, "shards": 4})).await;
+    let (mut ids, mut documents) = (Vec::<String>::new(), 0);
+    for _ in 0..3 {
+        for _ in 0..10 {
+            story.put(documents, 1).await;
+            documents += 1;
+        }
+        story.settled(&subscription).await;
+        turn(&story, &subscription, "passive").await;
+        for _ in 0..20 {
+            story.put(documents, 1).await;
+            documents += 1;
+        }
+        let mut pulled = Vec::new();
+        while pulled.len() < 20 {
+            pulled.extend(reserve(&story, &subscription, "quantity=7&wait=20s").await);
+        }
+        assert_eq!(reserve(&story, &subscription, "").await.len(), 0);
+        let (before, after) = pulled.split_at(10);
+        let settled = |outcomes: Vec<String>| outcomes.iter().all(|outcome| outcome == "settled");
+        assert!(settled(settle(&story, &subscription, before, "success").await));
+        turn(&story, &subscription, "active").await;
+        // Whoever has their lanes by now knows of their leases.
+        assert!(settled(settle(&story, &subscription, after, "success").await));
+        ids.extend(pulled.iter().map(|message| message["id"].as_str().unwrap().to_owned()));
+    }
+    assert_eq!(story.settled(&subscription).await["feed"]["held"], documents);
+    ids.extend(story.receiver.requests().iter().map(|request| request.header("webhook-id").to_owned()));
+    assert_eq!(ids.len(), documents, "each document once");
+    assert_eq!(ids.into_iter().collect::<HashSet<_>>().len(), documents);
 }
