@@ -13,8 +13,8 @@
 //! sent.
 
 mod decide;
-mod lease;
 mod kept;
+mod lease;
 mod meet;
 mod open;
 mod pending;

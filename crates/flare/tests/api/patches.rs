@@ -186,6 +186,28 @@ async fn a_clean_stop_keeps_the_states_and_a_kill_leaves_none_that_is_believed()
     assert!(is_patch(&put(&story, &subscription, &document(4, json!(4))).await));
 }
 
+#[tokio::test]
+async fn what_a_client_pulls_is_whole() {
+    let story = Story::begin().await;
+    let (subscription, _) = subscribe(&story, json!({"mode": "passive", "content": {"patch": true}})).await;
+    let send = async |revision: i64| {
+        story.api().put(&document_url(1), &document(revision, json!(revision))).await;
+        let sent = story.command(&subscription, "deliver?quantity=1").await.expect(200).json();
+        assert_eq!(sent["delivered"], 1, "{sent}");
+        story.receiver.requests().pop().expect("it came")
+    };
+    assert!(!is_patch(&send(1).await));
+    assert!(is_patch(&send(2).await), "what is sent on request may be a patch");
+    story.api().put(&document_url(1), &document(3, json!(3))).await;
+    let reserved = story.command(&subscription, "reserve?quantity=1&wait=20s").await.expect(200).json();
+    let message = &reserved["messages"][0];
+    assert_eq!((&message["action"], &message["body"]["document"]["rev"]), (&"update".into(), &3.into()));
+    let settled = json!({"messages": [{"lease": message["lease"], "status": "success"}]});
+    story.api().post(&format!("{subscription}/settle"), &settled).await.expect(200);
+    assert!(!is_patch(&send(4).await), "what was pulled is not kept");
+    assert!(is_patch(&send(5).await));
+}
+
 /// A client that applies what it gets, and answers the truth only sometimes. A patch that does not start from what it
 /// has is a broken promise.
 #[derive(Default)]

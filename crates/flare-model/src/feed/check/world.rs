@@ -266,7 +266,21 @@ impl<W: Watch> World<W> {
     }
 
     pub fn print(&self) -> u128 {
-        let World { rows, stale, head, feed, saved, hand, open, out, left, backup, watch, states: _, begun: _ } = self;
+        let World {
+            rows,
+            stale,
+            head,
+            feed,
+            saved,
+            hand,
+            open,
+            out,
+            left,
+            backup,
+            watch,
+            states: _,
+            begun: _,
+        } = self;
         let mut print = Print::new();
         print.list(rows, Print::row);
         print.list(stale.iter().flatten(), Print::row);
