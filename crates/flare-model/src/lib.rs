@@ -4,6 +4,7 @@
 pub mod change;
 pub mod document;
 pub mod duration;
+pub mod explain;
 pub mod feed;
 pub mod ids;
 pub mod invalid;

@@ -83,6 +83,15 @@ impl<T: Clone> Router<T> {
         Some(matched.value)
     }
 
+    /// The values of all patterns that the url fits, ordered by shape; it belongs to one of them. Looks at every
+    /// pattern of the origin: for explaining, not for documents.
+    pub fn fitting<'a>(&'a self, url: &'a DocumentUrl) -> impl Iterator<Item = &'a T> {
+        let prefix = format!("{}/", url.origin());
+        let from = self.shapes.range(prefix.clone()..);
+        let same = from.take_while(move |(shape, _)| shape.starts_with(&prefix));
+        same.filter(|(_, entry)| entry.pattern.matches(url)).map(|(_, entry)| &entry.value)
+    }
+
     /// The value of the pattern of this shape.
     pub fn get(&self, pattern: &Pattern) -> Option<&T> {
         self.shapes.get(&pattern.shape()).map(|entry| &entry.value)
@@ -161,6 +170,8 @@ mod tests {
         assert_eq!(router.find(&url("http://h/users/me/likes")), Some(&me));
         assert_eq!(router.find(&url("http://h/users/1/posts")), Some(&posts));
         assert_eq!(router.find(&url("http://h/users/me/posts")), Some(&me));
+        let both = url("http://h/users/me/posts");
+        assert_eq!(router.fitting(&both).copied().collect::<Vec<_>>(), [me, posts, general]);
         assert_eq!(router.find(&url("http://h/users/1")), None);
         assert_eq!(router.find(&url("http://h/users/1/likes/2")), None);
         assert_eq!(router.find(&url("http://h")), None);

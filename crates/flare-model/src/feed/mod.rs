@@ -15,6 +15,7 @@
 mod decide;
 mod kept;
 mod lease;
+mod glimpse;
 mod meet;
 mod open;
 mod pending;
@@ -37,6 +38,7 @@ use roaring::RoaringTreemap;
 
 pub use decide::{Action, decide};
 pub use kept::Kept;
+pub use glimpse::{ClientHas, Flight, Glimpse};
 pub use record::{Ahead, Failure, Record, Saved, Sweep, SweepKind, Tally};
 pub use standing::{Standing, State, Trouble, Verdict};
 pub use sweep::Filled;

@@ -4,6 +4,7 @@ mod about;
 mod body;
 mod documents;
 mod error;
+mod insight;
 mod page;
 mod query;
 mod resources;
@@ -28,6 +29,7 @@ pub fn routes(app: Arc<App>) -> Router {
         .route("/status", get(about::status::handle))
         .route("/healthz", get(about::health::alive))
         .route("/readyz", get(about::health::ready))
+        .route("/explain", get(insight::explain::handle))
         .route("/resources", get(resources::list::handle).post(resources::create::handle))
         .route("/resources/{rid}", get(resources::show::handle).delete(resources::delete::handle))
         .route(
@@ -48,6 +50,7 @@ pub fn routes(app: Arc<App>) -> Router {
         .route("/resources/{rid}/subscriptions/{id}/reserve", post(subscriptions::reserve::handle))
         .route("/resources/{rid}/subscriptions/{id}/settle", post(subscriptions::settle::handle))
         .route("/resources/{rid}/subscriptions/{id}/stream", get(subscriptions::stream::handle))
+        .route("/resources/{rid}/subscriptions/{id}/documents", get(subscriptions::documents::handle))
         .route("/resources/{rid}/subscriptions/{id}/replay", post(subscriptions::replay::handle))
         .route("/resources/{rid}/subscriptions/{id}/replays/{replay}", get(subscriptions::replay::progress))
         .route(

@@ -36,7 +36,18 @@ impl PageQuery {
 
     /// The answer.
     pub fn answer(self, total: u64, plural: &'static str, entries: Vec<impl Serialize>) -> Response {
-        let pagination = Pagination { limit: self.limit, offset: self.offset, total };
+        self.answer_with_next(total, None, plural, entries)
+    }
+
+    /// The answer of a list that is also paged by key.
+    pub fn answer_with_next(
+        self,
+        total: u64,
+        next: Option<String>,
+        plural: &'static str,
+        entries: Vec<impl Serialize>,
+    ) -> Response {
+        let pagination = Pagination { limit: self.limit, offset: self.offset, total, next };
         body::answer(StatusCode::OK, &List { pagination, plural, entries })
     }
 }
@@ -46,6 +57,8 @@ struct Pagination {
     limit: usize,
     offset: usize,
     total: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
 struct List<T> {
@@ -86,6 +99,35 @@ pub fn pairs(uri: &Uri) -> Vec<(String, String)> {
             (decode(name), decode(value))
         })
         .collect()
+}
+
+/// The values of parameters that have to be there, each once, and no others.
+pub fn required<const N: usize>(uri: &Uri, names: [&str; N]) -> Result<[String; N], ApiError> {
+    let mut values = [const { None }; N];
+    for (name, value) in pairs(uri) {
+        let Some(at) = names.iter().position(|known| *known == name) else {
+            return Err(unknown(&name, &names));
+        };
+        if values[at].replace(value).is_some() {
+            return Err(ApiError::bad_request(format!("query parameter `{name}` is given twice")));
+        }
+    }
+    for (name, value) in names.iter().zip(&values) {
+        if value.as_ref().is_none_or(String::is_empty) {
+            let all = names.map(|name| format!("{name}=")).join("&");
+            return Err(ApiError::bad_request(format!("query parameter `{name}` is missing; say ?{all}")));
+        }
+    }
+    Ok(values.map(Option::unwrap_or_default))
+}
+
+/// `true` or `false`.
+pub fn boolean(name: &str, value: &str) -> Result<bool, ApiError> {
+    match value {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        other => Err(ApiError::bad_request(format!("{name} must be true or false, got `{other}`"))),
+    }
 }
 
 /// A query parameter that does not exist.

@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::compiled::{Compiled, HostKey};
 use super::errand::Errand;
 use super::passive::Ask;
+use super::examine::{Examined, ListOwed, Owed};
 use super::subscriber::Standstill;
 
 /// A request to a delivery thread. All of them are small and quick.
@@ -49,6 +50,10 @@ pub enum Command {
     MaySweep(SubscriptionNumber, oneshot::Sender<bool>),
     /// How it stands.
     Inspect(SubscriptionNumber, oneshot::Sender<Option<Inspection>>),
+    /// What is known of these documents, by lane.
+    Examine(SubscriptionNumber, Vec<(u8, Row)>, oneshot::Sender<Option<Examined>>),
+    /// Which documents it is owed.
+    Owed(ListOwed, oneshot::Sender<Option<Owed>>),
     /// Makes everything durable that is known of it.
     Record(SubscriptionNumber, oneshot::Sender<()>),
     /// Begins a sweep; answers false while another one is under way.

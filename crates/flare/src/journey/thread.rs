@@ -108,6 +108,12 @@ fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
         Command::Inspect(number, reply) => {
             let _ = reply.send(shard.inspect(number));
         }
+        Command::Examine(number, rows, reply) => {
+            let _ = reply.send(shard.examine(number, &rows));
+        }
+        Command::Owed(list, reply) => {
+            let _ = reply.send(shard.owed(list));
+        }
         Command::Record(number, reply) => shard.record_now(number, reply),
         Command::Sweep(number, kind, replay, reply) => {
             let _ = reply.send(shard.begin_sweep(number, kind, replay));

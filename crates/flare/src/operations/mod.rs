@@ -3,6 +3,8 @@
 mod dead_letters;
 mod notices;
 mod passive;
+mod drift;
+mod explain;
 mod replays;
 mod resources;
 mod retention;
@@ -24,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use notices::Notices;
 pub use passive::{DeliverQuery, ReserveQuery, StreamQuery};
+pub use drift::{DriftQuery, Place};
 pub use replays::ReplayDraft;
 pub use secrets::RotationDraft;
 pub use shards::Rearrangements;
@@ -194,14 +197,16 @@ impl App {
         let resource = self.registry.resource(&parent).ok_or_else(|| unknown_resource(&parent))?;
         let stored: Stored =
             serde_json::from_str(&entity.body).map_err(|e| Invalid::new("subscription", e))?;
-        let spec = check(&mut stored.draft.clone(), &resource, &self.limits)?;
+        let mut draft = stored.draft.clone();
+        let spec = check(&mut draft, &resource, &self.limits)?;
         let id = SubscriptionId::new(entity.id.as_str());
         let number = SubscriptionNumber(entity.number);
         let incarnation = self.store.documents.incarnation();
         let signer = self.signer(&id, &stored).map_err(|e| Invalid::new("secret", e))?;
         let compiled =
             Compiled::new(id, number, resource, spec, incarnation, &self.user_agent).signed(signer);
-        Ok(Arc::new(Subscription { stored, version: entity.version, compiled: Arc::new(compiled) }))
+        let compiled = Arc::new(compiled);
+        Ok(Arc::new(Subscription { stored, draft, version: entity.version, compiled }))
     }
 
     /// Does what delivery threads ask for, until they are gone.

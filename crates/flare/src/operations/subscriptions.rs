@@ -298,12 +298,10 @@ impl App {
     pub async fn view(&self, subscription: &Subscription) -> Done<View> {
         let seen = self.inspect(subscription).await?;
         let (status, since, reason) = self.status_of(&subscription.stored, &seen);
-        let mut draft = subscription.stored.draft.clone();
-        subscription::check(&mut draft, &subscription.compiled.resource, &self.limits)?;
         Ok(View {
             id: subscription.id().clone(),
             resource: subscription.compiled.resource.id().clone(),
-            draft,
+            draft: subscription.draft.clone(),
             status,
             since,
             reason,

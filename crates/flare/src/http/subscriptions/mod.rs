@@ -4,6 +4,7 @@ pub mod create;
 pub mod dead_letters;
 pub mod delete;
 pub mod deliver;
+pub mod documents;
 pub mod list;
 pub mod patch;
 pub mod pause;

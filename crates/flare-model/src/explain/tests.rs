@@ -1,0 +1,251 @@
+//! A table of cases: evidence, and what is made of it.
+
+use super::*;
+use crate::document::Row;
+use crate::duration::HumanDuration;
+use crate::feed::{Action, Flight, Standing, State};
+use crate::ids::{Ordinal, Seq};
+
+fn at(millis: i64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+fn glimpse() -> Glimpse {
+    Glimpse {
+        held: true,
+        doubt: false,
+        dead: false,
+        open: None,
+        again: false,
+        waiting: None,
+        unread: false,
+        to_tell: true,
+        cursor: Seq(10),
+        position: Seq(10),
+    }
+}
+
+fn trouble(attempts: u32) -> Trouble {
+    Trouble {
+        attempts,
+        first_attempt_at: at(1_000),
+        last_attempt_at: at(5_000),
+        action: Action::Update,
+        status: Some(503),
+        error: None,
+        response: None,
+    }
+}
+
+fn waiting(replay: u64, trouble: Option<Trouble>) -> Option<Standing> {
+    Some(Standing {
+        ordinal: Ordinal(0),
+        seq: Seq(7),
+        doubt: false,
+        state: State::Waiting { due: at(12_000) },
+        replay,
+        trouble: trouble.map(Box::new),
+    })
+}
+
+/// A document that the client has.
+fn evidence() -> Evidence {
+    let resource = ResourceId::new("res_a");
+    Evidence {
+        now: at(10_000),
+        url: "http://h/users/1".into(),
+        resource: resource.clone(),
+        owner: Some(Pattern { id: resource, endpoint: "http://h/users/{id}".into() }),
+        fitting: Vec::new(),
+        document: Some(Known {
+            revision: Revision::Integer(3),
+            row: Row { ordinal: Ordinal(0), seq: Seq(7), born: Seq(1), before: Seq(0), deleted: false },
+            lane: 2,
+            updated_at: at(4_000),
+        }),
+        glimpse: Some(glimpse()),
+        dead: None,
+        subscription: Settings {
+            created_at: at(0),
+            start: Start::Now,
+            paused_since: None,
+            disabled: None,
+            rate_limit: None,
+        },
+        condition: Condition { in_flight: 1, room: 10, ..Condition::default() },
+    }
+}
+
+type Change = fn(&mut Evidence);
+
+#[test]
+fn every_verdict_has_its_case_and_its_words() {
+    let cases: &[(Verdict, Change, &[&str])] = &[
+        (
+            Verdict::Delivered,
+            |_| {},
+            &[
+                "belongs to resource res_a",
+                "at revision 3, change 7 of lane 2",
+                "has the newest",
+                "cursor is at 10",
+            ],
+        ),
+        (
+            Verdict::NoMatch,
+            |e| (e.owner, e.document, e.glimpse) = (None, None, None),
+            &["no resource's endpoint fits"],
+        ),
+        (
+            Verdict::NoMatch,
+            |e| e.owner.as_mut().unwrap().id = ResourceId::new("res_b"),
+            &["belongs to resource res_b", "hears nothing"],
+        ),
+        (Verdict::Unknown, |e| (e.document, e.glimpse) = (None, None), &["does not know this document"]),
+        (
+            Verdict::InFlight,
+            |e| {
+                e.glimpse.as_mut().unwrap().open =
+                    Some(Flight { seq: Seq(7), action: Action::Update, replay: 4 })
+            },
+            &["in flight: update, change 7, for replay rpl_4"],
+        ),
+        (
+            Verdict::Waiting,
+            |e| e.glimpse.as_mut().unwrap().waiting = waiting(0, Some(trouble(3))),
+            &["3 attempts failed", "answered 503", "due in 2s"],
+        ),
+        (
+            Verdict::Waiting,
+            |e| e.glimpse.as_mut().unwrap().waiting = waiting(5, None),
+            &["replay rpl_5 asks for it"],
+        ),
+        (Verdict::Waiting, |e| e.glimpse.as_mut().unwrap().again = true, &["decided again"]),
+        (
+            Verdict::Waiting,
+            |e| {
+                let g = e.glimpse.as_mut().unwrap();
+                (g.unread, g.position, g.cursor) = (true, Seq(5), Seq(5));
+            },
+            &["read up to change 5", "yet to come to 7"],
+        ),
+        (
+            Verdict::Paused,
+            |e| {
+                e.glimpse.as_mut().unwrap().waiting = waiting(0, None);
+                e.subscription.paused_since = Some(at(9));
+            },
+            &["is paused"],
+        ),
+        (
+            Verdict::Disabled,
+            |e| {
+                e.glimpse.as_mut().unwrap().waiting = waiting(0, None);
+                e.subscription.disabled =
+                    Some(Disabled { since: at(9), reason: "410".into(), start_over: false });
+            },
+            &["disabled: 410"],
+        ),
+        (Verdict::Delivered, |e| e.subscription.paused_since = Some(at(9)), &["is paused"]),
+        (
+            Verdict::GaveUp,
+            |e| {
+                e.glimpse.as_mut().unwrap().dead = true;
+                e.dead = Some(trouble(50));
+            },
+            &["50 attempts failed", "dead letter"],
+        ),
+        (Verdict::InDoubt, |e| e.glimpse.as_mut().unwrap().doubt = true, &["is unknown"]),
+        (Verdict::NotHeld, |e| e.glimpse.as_mut().unwrap().held = false, &["does not have it", "drop"]),
+        (
+            Verdict::NotHeld,
+            |e| {
+                e.glimpse.as_mut().unwrap().held = false;
+                e.subscription.created_at = at(4_001);
+            },
+            &["not changed since the subscription was created"],
+        ),
+        (
+            Verdict::NotHeld,
+            |e| {
+                let g = e.glimpse.as_mut().unwrap();
+                (g.held, g.to_tell) = (false, false);
+                e.document.as_mut().unwrap().row.deleted = true;
+            },
+            &["deleted at revision 3", "which is right"],
+        ),
+    ];
+    for (expected, change, words) in cases {
+        let mut evidence = evidence();
+        change(&mut evidence);
+        let explained = explain(&evidence);
+        assert_eq!(explained.verdict, *expected, "{:#?}", explained.facts);
+        let all: String = explained.facts.iter().map(|fact| format!("{}\n", fact.detail)).collect();
+        for word in *words {
+            assert!(all.contains(word), "`{word}` is not in:\n{all}");
+        }
+    }
+}
+
+#[test]
+fn facts_come_in_the_order_in_which_flare_looks() {
+    let mut evidence = evidence();
+    evidence.glimpse.as_mut().unwrap().waiting = waiting(0, Some(trouble(6)));
+    evidence.subscription.paused_since = Some(at(1));
+    let interval = HumanDuration(Duration::from_secs(1));
+    evidence.subscription.rate_limit = Some(RateLimit { quantity: 5, interval });
+    evidence.condition = Condition {
+        in_flight: 1,
+        room: 1,
+        failures: 6,
+        failing_since: Some(at(2)),
+        probe_in: Some(Duration::from_millis(1_234)),
+        rate_wait: Duration::from_millis(40),
+        sweeping: true,
+    };
+    let facts = explain(&evidence).facts;
+    let kinds: Vec<Kind> = facts.iter().map(|fact| fact.fact).collect();
+    use Kind::*;
+    assert_eq!(
+        kinds,
+        [Pattern, Revision, Standing, Standing, Attempt, Attempt, Pause, Breaker, Rate, Rate, Rate]
+    );
+    let words = |kind: Kind| facts.iter().find(|fact| fact.fact == kind).unwrap().detail.clone();
+    assert!(
+        words(Breaker).contains("6 attempts") && words(Breaker).contains("in 1.3s"),
+        "{}",
+        words(Breaker)
+    );
+    assert!(words(Rate).contains("5 in 1s") && words(Rate).contains("in 40ms"), "{}", words(Rate));
+    assert!(facts.iter().any(|fact| fact.detail.contains("waits for one of them to end")));
+    assert_eq!(facts[1].at, Some(at(4_000)));
+    assert_eq!(facts[5].at, Some(at(12_000)), "when the next attempt is due");
+}
+
+#[test]
+fn the_less_specific_endpoints_are_named() {
+    let mut evidence = evidence();
+    evidence.fitting = vec![Pattern { id: ResourceId::new("res_c"), endpoint: "http://h/{a}/{b}".into() }];
+    let detail = explain(&evidence).facts.remove(0).detail;
+    assert!(detail.contains("most specific") && detail.contains("res_c (http://h/{a}/{b})"), "{detail}");
+}
+
+#[test]
+fn one_line_says_why() {
+    let evidence = evidence();
+    let known = evidence.document.as_ref().unwrap();
+    let settings = &evidence.subscription;
+    let line = |change: fn(&mut Glimpse)| {
+        let mut glimpse = glimpse();
+        change(&mut glimpse);
+        why(known, &glimpse, settings)
+    };
+    assert_eq!(line(|_| {}), "delivered");
+    assert!(
+        line(|g| g.waiting = waiting(0, Some(trouble(2))))
+            .starts_with("waiting for retry at 1970-01-01T00:00:12")
+    );
+    assert!(line(|g| g.waiting = waiting(9, None)).contains("rpl_9"));
+    assert!(line(|g| (g.unread, g.position) = (true, Seq(4))).contains("3 changes"));
+    assert!(line(|g| g.dead = true).contains("dead letter"));
+}

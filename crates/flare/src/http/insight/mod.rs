@@ -1,0 +1,3 @@
+//! Why, and what if: operations that explain and change nothing.
+
+pub mod explain;

@@ -1,0 +1,41 @@
+//! `GET /resources/:rid/subscriptions/:id/documents`.
+
+use axum::extract::State;
+use axum::response::Response;
+use http::Uri;
+
+use super::{Ids, ids};
+use crate::http::AppState;
+use crate::http::error::ApiError;
+use crate::http::page::{self, PageQuery};
+use crate::operations::{DriftQuery, Place};
+
+/// Lists what the client has and lacks.
+pub async fn handle(State(app): AppState, path: Ids, uri: Uri) -> Result<Response, ApiError> {
+    let (resource, id) = ids(path);
+    let page = PageQuery::read(&app, &uri, &["lagging", "after"])?;
+    let mut query = DriftQuery { lagging: false, limit: page.limit, offset: page.offset, after: None };
+    for (name, value) in page::pairs(&uri) {
+        match name.as_str() {
+            "lagging" => query.lagging = page::boolean("lagging", &value)?,
+            "after" => query.after = Some(place(&value)?),
+            _ => {}
+        }
+    }
+    if query.offset > DriftQuery::SKIP {
+        let most = DriftQuery::SKIP;
+        let detail = format!("offset may be {most} at most here; go on with after=, as pagination.next says");
+        return Err(ApiError::bad_request(detail));
+    }
+    let found = app.drift(&resource, &id, query).await?;
+    let next = found.next.map(|next| next.to_string());
+    Ok(page.answer_with_next(found.total, next, "documents", found.documents))
+}
+
+fn place(value: &str) -> Result<Place, ApiError> {
+    value.parse().map_err(|()| {
+        ApiError::bad_request(format!(
+            "after must be what pagination.next of an earlier page said, got `{value}`"
+        ))
+    })
+}

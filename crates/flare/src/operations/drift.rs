@@ -1,0 +1,280 @@
+//! Drift: what a client has and lacks, document by document, a page at a time.
+//!
+//! A page costs what it shows and skips, not what there is. Documents are walked by key: first, where only those
+//! that lag are asked for, the ones that the client is owed (bitmaps, by lane and ordinal), then the log (by lane
+//! and seq). A document that changes while someone pages moves to the end of its lane: it may come twice, and is
+//! never left out.
+
+use std::fmt;
+use std::str::FromStr;
+
+use flare_model::document::Document;
+use flare_model::explain::why;
+use flare_model::feed::ClientHas;
+use flare_model::ids::{LaneId, Ordinal, ResourceId, Seq, SubscriptionId};
+use flare_model::revision::Revision;
+use flare_provider::{LaneState, ScanLane};
+use serde::Serialize;
+
+use super::explain::{known, settings};
+use super::{App, Done, Failure};
+use crate::journey::{Command, ListOwed, Owed};
+use crate::registry::Subscription;
+
+/// Documents looked at for one page, at most. When full: the page ends early, and `next` says where to go on.
+const LOOKED_AT: usize = 10_000;
+/// Documents read at once: their contents are read with them.
+const SLICE: usize = 256;
+const SLICE_BYTES: usize = 1 << 20;
+
+/// Which documents.
+#[derive(Clone, Copy, Debug)]
+pub struct DriftQuery {
+    /// Only those that the client is owed something about.
+    pub lagging: bool,
+    /// At most so many.
+    pub limit: usize,
+    /// After so many.
+    pub offset: usize,
+    /// Beyond this place.
+    pub after: Option<Place>,
+}
+
+impl DriftQuery {
+    /// The most that may be skipped without a place to go on from.
+    pub const SKIP: usize = LOOKED_AT;
+}
+
+/// Where a page ended: what `next` says and `after` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Among those that are owed: lane and ordinal.
+    Owed(u8, Ordinal),
+    /// In the log: lane and seq.
+    Log(u8, Seq),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Owed(lane, ordinal) => write!(f, "o{lane}.{ordinal}"),
+            Place::Log(lane, seq) => write!(f, "s{lane}.{seq}"),
+        }
+    }
+}
+
+impl FromStr for Place {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Place, ()> {
+        let (kind, rest) = text.split_at_checked(1).ok_or(())?;
+        let (lane, number) = rest.split_once('.').ok_or(())?;
+        let (lane, number) = (lane.parse().map_err(|_| ())?, number.parse().map_err(|_| ())?);
+        match kind {
+            "o" => Ok(Place::Owed(lane, Ordinal(number))),
+            "s" => Ok(Place::Log(lane, Seq(number))),
+            _ => Err(()),
+        }
+    }
+}
+
+/// One document, as one client has it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DriftView {
+    document: String,
+    revision: Revision,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    deleted: bool,
+    client_has: ClientHas,
+    why: String,
+}
+
+/// A part of the list.
+pub struct DriftPage {
+    /// How many there are in all. All documents: exact, as each lane counts them, tombstones included. Those that
+    /// lag: exact for what the feed has read, and the number of changes beyond it, each of which may be one that
+    /// another has replaced.
+    pub total: u64,
+    /// The part.
+    pub documents: Vec<DriftView>,
+    /// Where to go on, unless this was the end.
+    pub next: Option<Place>,
+}
+
+/// A page that is being filled.
+struct Filling<'a> {
+    subscription: &'a Subscription,
+    query: DriftQuery,
+    skip: usize,
+    looked_at: usize,
+    documents: Vec<DriftView>,
+    last: Option<Place>,
+}
+
+impl App {
+    /// What a client has and lacks.
+    pub async fn drift(
+        &self,
+        resource: &ResourceId,
+        id: &SubscriptionId,
+        query: DriftQuery,
+    ) -> Done<DriftPage> {
+        let subscription = self.subscription(resource, id)?;
+        let mut page = Filling {
+            subscription: &subscription,
+            query,
+            skip: query.offset,
+            looked_at: 0,
+            documents: Vec::new(),
+            last: query.after,
+        };
+        let number = subscription.compiled.resource.number;
+        let lanes = self.store.documents.lanes().await?;
+        let lanes: Vec<LaneState> = lanes.into_iter().filter(|lane| lane.lane.resource == number).collect();
+        let all = lanes.iter().map(|lane| lane.documents + lane.tombstones).sum();
+        if !query.lagging {
+            let ended = self.walk_log(&mut page, &lanes, &[]).await?;
+            return Ok(page.end(all, ended));
+        }
+        let owed = self.owed(&mut page).await?;
+        let unread: u64 = owed.lanes.iter().map(|(position, head)| head.0.saturating_sub(position.0)).sum();
+        let ended = page.is_full() || self.walk_log(&mut page, &lanes, &owed.lanes).await?;
+        let more = page.is_full() && (owed.total + unread) > 0;
+        Ok(page.end(owed.total + unread, ended && !more))
+    }
+
+    /// Adds what is owed of that which the feeds have read.
+    async fn owed(&self, page: &mut Filling<'_>) -> Done<Owed> {
+        let after = match page.query.after {
+            Some(Place::Owed(lane, ordinal)) => Some((lane, ordinal)),
+            // Already in the log: only the totals are wanted.
+            Some(Place::Log(..)) => Some((u8::MAX, Ordinal(u64::MAX))),
+            None => None,
+        };
+        let number = page.subscription.number();
+        let (skip, limit) = (page.skip as u64, page.query.limit);
+        let list = ListOwed { subscription: number, after, skip, limit };
+        let owed = self.journey.ask(number, |reply| Command::Owed(list, reply)).await;
+        let owed = owed.flatten().ok_or(Failure::Stopping)?;
+        page.skip -= owed.skipped as usize;
+        for group in owed.documents.chunk_by(|a, b| a.0 == b.0) {
+            let lane = LaneId { resource: page.subscription.compiled.resource.number, index: group[0].0 };
+            let ordinals: Vec<Ordinal> = group.iter().map(|(_, ordinal)| *ordinal).collect();
+            for ordinals in ordinals.chunks(SLICE) {
+                let (found, _) = self.store.documents.fetch(lane, ordinals).await?;
+                let found: Vec<Document> = found.into_iter().flatten().collect();
+                self.show(page, found, false).await?;
+            }
+            page.last = group.last().map(|(lane, ordinal)| Place::Owed(*lane, *ordinal));
+        }
+        Ok(owed)
+    }
+
+    /// Adds documents of the log: all, or those beyond the positions of the readers. Returns whether it came to the
+    /// end.
+    async fn walk_log(
+        &self,
+        page: &mut Filling<'_>,
+        lanes: &[LaneState],
+        readers: &[(Seq, Seq)],
+    ) -> Done<bool> {
+        for state in lanes {
+            let index = state.lane.index;
+            let mut after = match page.query.after {
+                Some(Place::Log(lane, _)) if index < lane => continue,
+                Some(Place::Log(lane, seq)) if index == lane => seq,
+                _ => Seq(0),
+            };
+            after = after.max(readers.get(usize::from(index)).map_or(Seq(0), |(position, _)| *position));
+            let here = (state.documents + state.tombstones) as usize;
+            if !page.query.lagging && after == Seq(0) && page.skip >= here {
+                page.skip -= here;
+                page.last = Some(Place::Log(index, state.head));
+                continue;
+            }
+            while after < state.head {
+                if page.is_full() || page.looked_at >= LOOKED_AT {
+                    return Ok(false);
+                }
+                let room = if page.query.lagging { SLICE } else { page.skip + page.room() };
+                let scan = ScanLane {
+                    lane: state.lane,
+                    after,
+                    upto: Seq(u64::MAX),
+                    rows: room.min(SLICE),
+                    bytes: SLICE_BYTES,
+                };
+                let found = self.store.documents.scan(scan).await?;
+                page.looked_at += found.documents.len();
+                let seen_to = self.show(page, found.documents, true).await?;
+                after = seen_to.unwrap_or(found.upto).max(Seq(after.0));
+                page.last = Some(Place::Log(index, after));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Adds what is to be shown of some documents of one lane. Returns where it stopped, if the page was full before
+    /// the end.
+    async fn show(&self, page: &mut Filling<'_>, found: Vec<Document>, log: bool) -> Done<Option<Seq>> {
+        let rows = found.iter().map(|document| (document.lane.index, document.row)).collect();
+        let examined = self.examine(page.subscription, rows).await?;
+        let settings = settings(page.subscription);
+        let mut before = None;
+        for (document, glimpse) in found.iter().zip(examined.glimpses) {
+            let wanted = match (page.query.lagging, log) {
+                (false, _) => true,
+                (true, false) => glimpse.lags(),
+                // What is owed besides was among the others.
+                (true, true) => glimpse.lags() && !glimpse.pends(),
+            };
+            if wanted && log && page.skip > 0 {
+                page.skip -= 1;
+            } else if wanted {
+                if page.is_full() {
+                    return Ok(before);
+                }
+                page.documents.push(DriftView {
+                    document: document.url.to_string(),
+                    revision: document.revision.clone(),
+                    deleted: document.row.deleted,
+                    client_has: glimpse.client_has(&document.row),
+                    why: why(&known(document), &glimpse, &settings),
+                });
+            }
+            before = Some(document.row.seq);
+        }
+        Ok(None)
+    }
+}
+
+impl Filling<'_> {
+    fn room(&self) -> usize {
+        self.query.limit - self.documents.len()
+    }
+
+    fn is_full(&self) -> bool {
+        self.room() == 0
+    }
+
+    fn end(self, total: u64, ended: bool) -> DriftPage {
+        let next = self.last.filter(|_| !ended);
+        DriftPage { total, documents: self.documents, next }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_comes_back_as_it_was() {
+        for place in [Place::Owed(3, Ordinal(77)), Place::Log(255, Seq(u64::MAX))] {
+            assert_eq!(place.to_string().parse(), Ok(place));
+        }
+        for odd in ["", "x1.2", "o1", "o300.1", "s1.-1", "s1.x", "é1.1"] {
+            assert_eq!(odd.parse::<Place>(), Err(()), "{odd}");
+        }
+    }
+}

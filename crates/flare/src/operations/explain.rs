@@ -1,0 +1,98 @@
+//! Explain: one document and one subscription come in; everything known about the two is gathered, and goes out as
+//! a verdict with its facts.
+
+use flare_model::document::Document;
+use flare_model::explain::{Evidence, Explanation, Known, Pattern, Settings, explain};
+use flare_model::ids::{FeedId, SubscriptionId};
+use flare_model::invalid::Invalid;
+use flare_model::resource::Resource;
+use flare_model::url::DocumentUrl;
+
+use super::{App, Done, Failure};
+use crate::journey::{Command, Examined};
+use crate::registry::Subscription;
+
+impl App {
+    /// Why a client was or was not told about a document.
+    pub async fn explain(&self, url: &DocumentUrl, id: &SubscriptionId) -> Done<Explanation> {
+        let subscription = self.registry.subscription_by_id(id);
+        let subscription =
+            subscription.ok_or_else(|| Failure::NotFound(format!("there is no subscription {id}")))?;
+        let resource = &subscription.compiled.resource;
+        let owner = self.registry.find(url);
+        let fitting = self.registry.fitting(url).into_iter();
+        let others = fitting.filter(|fits| owner.as_ref().is_none_or(|owner| owner.number != fits.number));
+        let lane = resource.lane_of(url.as_str());
+        let document = match owner.as_ref().is_some_and(|owner| owner.number == resource.number) {
+            true => self.store.documents.get(lane, url.as_str()).await?,
+            false => None,
+        };
+        let rows = document.iter().map(|document| (lane.index, document.row)).collect();
+        let Examined { mut glimpses, condition } = self.examine(&subscription, rows).await?;
+        let glimpse = glimpses.pop();
+        let dead = match (&document, glimpse.as_ref().is_some_and(|glimpse| glimpse.dead)) {
+            (Some(document), true) => {
+                // Dead letters are not kept in memory: the ledger has to know what the thread knows.
+                self.record(&subscription).await?;
+                let feed = FeedId { subscription: subscription.number(), lane: lane.index };
+                let standing = self.store.ledger.standing(feed, document.row.ordinal).await?;
+                standing.and_then(|standing| standing.trouble).map(|trouble| *trouble)
+            }
+            _ => None,
+        };
+        Ok(explain(&Evidence {
+            now: self.clock.now(),
+            url: url.as_str().to_owned(),
+            resource: resource.id().clone(),
+            owner: owner.as_deref().map(pattern),
+            fitting: others.map(|other| pattern(&other)).collect(),
+            document: document.as_ref().map(known),
+            glimpse,
+            dead,
+            subscription: settings(&subscription),
+            condition,
+        }))
+    }
+
+    /// The url of a document in a query, checked.
+    pub fn document_url(&self, text: &str) -> Done<DocumentUrl> {
+        Ok(DocumentUrl::parse(text).map_err(|e| Invalid::new("document", e))?)
+    }
+
+    /// What the thread of a subscription knows of some documents, by lane.
+    pub(super) async fn examine(
+        &self,
+        subscription: &Subscription,
+        rows: Vec<(u8, flare_model::document::Row)>,
+    ) -> Done<Examined> {
+        let number = subscription.number();
+        let examined = self.journey.ask(number, |reply| Command::Examine(number, rows, reply)).await;
+        examined.flatten().ok_or(Failure::Stopping)
+    }
+}
+
+fn pattern(resource: &Resource) -> Pattern {
+    Pattern { id: resource.id().clone(), endpoint: resource.view.endpoint.clone() }
+}
+
+/// What an explanation needs of a document.
+pub(super) fn known(document: &Document) -> Known {
+    Known {
+        revision: document.revision.clone(),
+        row: document.row,
+        lane: document.lane.index,
+        updated_at: document.updated_at,
+    }
+}
+
+/// What an explanation needs of a subscription.
+pub(super) fn settings(subscription: &Subscription) -> Settings {
+    let stored = &subscription.stored;
+    Settings {
+        created_at: stored.created_at,
+        start: subscription.compiled.spec.start,
+        paused_since: stored.paused_since,
+        disabled: stored.disabled.clone(),
+        rate_limit: subscription.compiled.spec.rate_limit,
+    }
+}
