@@ -84,7 +84,7 @@ fn create_feeds(desk: &mut Desk<'_>, subscription: &Entity, resource: &Entity, s
         };
         let (replay, kind, position, end) = (0, SweepKind::Beginning, Seq(0), Seq(lane.head));
         let sweep = (start == Start::Beginning && lane.head > 0)
-            .then(|| encode_sweep(&Sweep { replay, kind, position, end }));
+            .then(|| encode_sweep(&Sweep { replay, kind, position, end, met: 0 }));
         let ahead = crate::ledger::encode_ahead(Seq(lane.head), &Default::default());
         insert.execute((key, lane.id, desk.incarnation as i64, lane.head as i64, sweep, ahead))?;
     }

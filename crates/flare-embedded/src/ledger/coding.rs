@@ -49,7 +49,7 @@ pub(crate) fn encode_sweep(sweep: &Sweep) -> Vec<u8> {
         SweepKind::Replay { since } => Some(since.millis()),
     };
     put(&mut bytes, u64::from(since.is_some()));
-    for number in [sweep.replay, sweep.position.0, sweep.end.0] {
+    for number in [sweep.replay, sweep.position.0, sweep.end.0, sweep.met] {
         put(&mut bytes, number);
     }
     bytes.extend(since.into_iter().flat_map(i64::to_le_bytes));
@@ -60,12 +60,13 @@ pub(crate) fn encode_sweep(sweep: &Sweep) -> Vec<u8> {
 pub(crate) fn decode_sweep(mut bytes: &[u8]) -> Option<Sweep> {
     let kind = take(&mut bytes)?;
     let (replay, position, end) = (take(&mut bytes)?, take(&mut bytes)?, take(&mut bytes)?);
+    let met = take(&mut bytes)?;
     let kind = match kind {
         0 if bytes.is_empty() => SweepKind::Beginning,
         1 => SweepKind::Replay { since: Timestamp::from_millis(i64::from_le_bytes(bytes.try_into().ok()?)) },
         _ => return None,
     };
-    Some(Sweep { replay, kind, position: Seq(position), end: Seq(end) })
+    Some(Sweep { replay, kind, position: Seq(position), end: Seq(end), met })
 }
 
 #[cfg(test)]
@@ -94,7 +95,7 @@ mod tests {
     #[test]
     fn a_sweep_comes_back_as_it_was() {
         for kind in [SweepKind::Beginning, SweepKind::Replay { since: Timestamp::from_millis(-5) }] {
-            let sweep = Sweep { replay: 7, kind, position: Seq(12), end: Seq(1 << 62) };
+            let sweep = Sweep { replay: 7, kind, position: Seq(12), end: Seq(1 << 62), met: 300 };
             assert_eq!(decode_sweep(&encode_sweep(&sweep)), Some(sweep));
         }
     }
@@ -104,7 +105,7 @@ mod tests {
         assert_eq!(decode_ahead(Seq(0), Some(&[])), None);
         assert_eq!(decode_ahead(Seq(0), Some(&[5, 3, 1])), None, "fewer than it says");
         assert_eq!(decode_ahead(Seq(0), Some(&[0x80])), None);
-        for bytes in [&[][..], &[2, 0, 0, 0], &[0, 0, 0, 0, 0], &[1, 0, 0, 0, 1, 2]] {
+        for bytes in [&[][..], &[2, 0, 0, 0, 0], &[0, 0, 0, 0], &[0, 0, 0, 0, 0, 0], &[1, 0, 0, 0, 0, 1, 2]] {
             assert_eq!(decode_sweep(bytes), None, "{bytes:?}");
         }
     }

@@ -45,6 +45,8 @@ pub struct Sweep {
     pub position: Seq,
     /// Where it ends; documents that changed beyond it belong to the live cursor.
     pub end: Seq,
+    /// How many of the live documents that its replay goes over it has met.
+    pub met: u64,
 }
 
 /// What a sweep takes.

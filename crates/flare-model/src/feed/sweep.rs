@@ -32,7 +32,7 @@ impl Feed {
         let under_way = self.open.values().map(|open| open.seq).max();
         let beyond = settled.max(under_way).filter(|_| self.rules.keeps(Rule::SweepAhead));
         let end = self.read.max(beyond.unwrap_or_default());
-        self.sweep = Some(Sweep { replay, kind, position: Seq(0), end });
+        self.sweep = Some(Sweep { replay, kind, position: Seq(0), end, met: 0 });
         self.delta.dirty = true;
         true
     }
@@ -57,6 +57,11 @@ impl Feed {
             SweepKind::Replay { since } => updated_at >= since && decide(row, held, doubt).is_some(),
         };
         let replay = sweep.replay;
+        let counted =
+            matches!(sweep.kind, SweepKind::Replay { since } if updated_at >= since && !row.deleted);
+        if let Some(sweep) = self.sweep.as_mut().filter(|_| counted) {
+            sweep.met += 1;
+        }
         self.sweep_to(row.seq);
         if wanted && self.request(row, replay, now) { Filled::Taken } else { Filled::Passed }
     }
@@ -103,18 +108,6 @@ impl Feed {
         let busy = self.open.contains_key(&row.ordinal) || self.again.contains_key(&row.ordinal);
         let settled = self.extras.contains(&row.seq) || self.was_ahead(row.seq);
         (row.seq <= self.read || settled) && !(busy && self.rules.keeps(Rule::SweepWaits))
-    }
-
-    /// Makes a document that is waiting due now. One that is leased is in flight.
-    pub fn hasten(&mut self, ordinal: Ordinal, now: Timestamp) -> bool {
-        let Some(standing) = self.waiting.get_mut(&ordinal) else { return false };
-        if let State::Leased { .. } = standing.state {
-            return false;
-        }
-        standing.state = State::Waiting { due: now };
-        self.delta.standings.insert(ordinal);
-        self.delta.dirty = true;
-        true
     }
 
     /// Drops a dead letter. What the client has, and any doubt about it, stays as it is.

@@ -7,6 +7,7 @@
 //! `quantity` or `ttl` is reached.
 
 mod after;
+mod plan;
 mod progression;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use after::parse_retry_after;
+pub use plan::{End, Plan, Planned};
 pub use progression::Progression;
 
 use crate::duration::HumanDuration;

@@ -175,8 +175,34 @@ pub struct Replay {
     pub number: u64,
     /// How many documents it goes over.
     pub total: u64,
+    /// Of a replay that goes over the log: the same by lane.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lanes: Vec<u64>,
     /// When it was asked for.
     pub created_at: Timestamp,
+}
+
+/// What is left of a replay.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReplayLeft {
+    /// Documents that it asked for and that wait or are in flight.
+    pub waiting: u64,
+    /// The lanes whose documents it has not all met yet, and how many of each it has.
+    pub sweeping: Vec<(u8, u64)>,
+}
+
+impl Replay {
+    /// How many of its documents are through: delivered, dropped, given up, or replaced by a newer change.
+    pub fn done(&self, left: &ReplayLeft) -> u64 {
+        let of = |lane: u8| self.lanes.get(usize::from(lane)).copied().unwrap_or(0);
+        let unmet: u64 = left.sweeping.iter().map(|(lane, met)| of(*lane).saturating_sub(*met)).sum();
+        self.total.saturating_sub(unmet).saturating_sub(left.waiting)
+    }
+
+    /// Whether nothing is left of it.
+    pub fn is_done(&self, left: &ReplayLeft) -> bool {
+        left.waiting == 0 && left.sweeping.is_empty()
+    }
 }
 
 /// Why a subscription is disabled.
@@ -235,4 +261,28 @@ pub struct View {
     /// The value of the newest secret: only in the answer that made it.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "secret::reveal")]
     pub secret: Option<Secret>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_progress_of_a_replay_counts_documents() {
+        let replay =
+            Replay { number: 1, total: 30, lanes: vec![10, 0, 20], created_at: Timestamp::from_millis(0) };
+        for (waiting, sweeping, done) in [
+            (0, vec![(0, 0), (2, 0)], 0),
+            (4, vec![(0, 6), (2, 0)], 2),
+            (0, vec![(2, 5)], 15),
+            (0, vec![(2, 25)], 30),
+            (3, vec![], 27),
+            (40, vec![], 0),
+            (0, vec![], 30),
+        ] {
+            let left = ReplayLeft { waiting, sweeping };
+            assert_eq!(replay.done(&left), done, "{left:?}");
+            assert_eq!(replay.is_done(&left), left == ReplayLeft::default());
+        }
+    }
 }

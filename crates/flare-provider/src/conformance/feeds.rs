@@ -40,7 +40,7 @@ pub async fn a_subscription_from_the_beginning_sweeps_up_to_the_tail(factory: &d
     let (stage, resource) = two_lanes(factory).await;
     let subscription = stage.subscription("s", "users", Start::Beginning).await;
     stage.commit(vec![put(lane(&resource, 0), URL, 3)]).await;
-    let sweep = Sweep { replay: 0, kind: SweepKind::Beginning, position: Seq(0), end: Seq(3) };
+    let sweep = Sweep { replay: 0, kind: SweepKind::Beginning, position: Seq(0), end: Seq(3), met: 0 };
     let expected = Saved { cursor: Seq(3), issued: Seq(3), sweep: Some(sweep), ..Saved::default() };
     assert_eq!(stage.saved(feed(&subscription, 0)).await, expected);
     let stage = stage.crash().await;

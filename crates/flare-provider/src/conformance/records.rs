@@ -37,6 +37,7 @@ fn everything() -> Record {
             kind: SweepKind::Replay { since: Timestamp::from_millis(-5) },
             position: Seq(12),
             end: Seq(90),
+            met: 11,
         }),
         tally: Tally {
             delivered: 1 << 40,

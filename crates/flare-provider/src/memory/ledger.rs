@@ -48,7 +48,7 @@ impl Feeds {
         start: Start,
         incarnation: u64,
     ) {
-        let beginning = Sweep { replay: 0, kind: SweepKind::Beginning, position: Seq(0), end: tail };
+        let beginning = Sweep { replay: 0, kind: SweepKind::Beginning, position: Seq(0), end: tail, met: 0 };
         let feed = Feed {
             epoch: 0,
             lane,

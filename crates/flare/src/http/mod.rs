@@ -30,6 +30,7 @@ pub fn routes(app: Arc<App>) -> Router {
         .route("/healthz", get(about::health::alive))
         .route("/readyz", get(about::health::ready))
         .route("/explain", get(insight::explain::handle))
+        .route("/retry/simulate", post(insight::simulate::handle))
         .route("/resources", get(resources::list::handle).post(resources::create::handle))
         .route("/resources/{rid}", get(resources::show::handle).delete(resources::delete::handle))
         .route(
@@ -52,6 +53,7 @@ pub fn routes(app: Arc<App>) -> Router {
         .route("/resources/{rid}/subscriptions/{id}/stream", get(subscriptions::stream::handle))
         .route("/resources/{rid}/subscriptions/{id}/documents", get(subscriptions::documents::handle))
         .route("/resources/{rid}/subscriptions/{id}/replay", post(subscriptions::replay::handle))
+        .route("/resources/{rid}/subscriptions/{id}/replays", get(subscriptions::replay::list))
         .route("/resources/{rid}/subscriptions/{id}/replays/{replay}", get(subscriptions::replay::progress))
         .route(
             "/resources/{rid}/subscriptions/{id}/dead-letters",

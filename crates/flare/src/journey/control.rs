@@ -1,10 +1,12 @@
 //! What the rest of the node asks of a delivery thread, and what a delivery thread tells the node.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flare_model::document::Row;
 use flare_model::feed::{SweepKind, Tally};
 use flare_model::ids::{Ordinal, Seq, SubscriptionId, SubscriptionNumber};
+use flare_model::subscription::ReplayLeft;
 use flare_model::time::Timestamp;
 use flare_provider::{Opened, ProviderError};
 use roaring::RoaringTreemap;
@@ -61,10 +63,8 @@ pub enum Command {
     /// Nothing that is known of the client is believed any more: it is given everything again. Answers false
     /// while an attempt is in flight.
     BeginAgain(SubscriptionNumber, oneshot::Sender<bool>),
-    /// Owes single documents again, by lane; answers how many.
+    /// Owes single documents again, by lane, and has the client asked anew whatever it did before; answers how many.
     Request(SubscriptionNumber, Vec<(u8, Row)>, u64, oneshot::Sender<usize>),
-    /// Makes what waits due now; answers how many.
-    Hasten(SubscriptionNumber, oneshot::Sender<usize>),
     /// Drops dead letters; answers how many.
     DropDead(SubscriptionNumber, Vec<(u8, Ordinal, Seq)>, oneshot::Sender<usize>),
     /// What it still needs of a lane's tombstones.
@@ -104,8 +104,8 @@ pub struct Inspection {
     pub preparing: bool,
     /// A host of its own that does not answer, and when it is tried again.
     pub breaker: Option<(HostKey, Timestamp)>,
-    /// By replay: how many of its documents still wait, and how much of the log it has still to go through.
-    pub replays: Vec<(u64, u64)>,
+    /// By replay: what is left of it.
+    pub replays: BTreeMap<u64, ReplayLeft>,
 }
 
 /// What a feed needs of its lane's tombstones: those beyond the cursor, and those of these documents.

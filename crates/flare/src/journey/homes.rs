@@ -173,10 +173,9 @@ impl Merge for Inspection {
         self.preparing |= other.preparing;
         self.breaker = self.breaker.or(other.breaker);
         for (replay, left) in other.replays {
-            match self.replays.iter_mut().find(|(known, _)| *known == replay) {
-                Some((_, sum)) => *sum += left,
-                None => self.replays.push((replay, left)),
-            }
+            let sum = self.replays.entry(replay).or_default();
+            sum.waiting += left.waiting;
+            sum.sweeping.extend(left.sweeping);
         }
         self
     }

@@ -131,12 +131,10 @@ fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
                     slot.swept.push(row.ordinal);
                     taken += 1;
                     shard.mark_dirty(key, lane, true);
+                    shard.subscribers[key].fortune = Fortune::default();
                 }
             }
             let _ = reply.send(taken);
-        }
-        Command::Hasten(number, reply) => {
-            let _ = reply.send(shard.hasten(number));
         }
         Command::DropDead(number, letters, reply) => {
             let mut dropped = 0;
@@ -344,7 +342,6 @@ impl Shard {
             let retry_at = now.saturating_add(until.saturating_sub(monotonic));
             Some((self.hosts[*host].key.clone(), retry_at))
         });
-        let mut replays = std::collections::BTreeMap::<u64, u64>::new();
         for lane in subscriber.lanes.iter() {
             let feed = &lane.feed;
             let head = lane.tail.head();
@@ -363,17 +360,17 @@ impl Shard {
             }
             if let Some(sweep) = feed.sweeping() {
                 seen.preparing |= sweep.kind == SweepKind::Beginning;
-                *replays.entry(sweep.replay).or_default() += sweep.end.0 - sweep.position.0;
+                let left = seen.replays.entry(sweep.replay).or_default();
+                left.sweeping.push((lane.id.lane, sweep.met));
             }
             for standing in feed.waiting().values().filter(|standing| standing.replay != 0) {
                 if matches!(standing.state, State::Waiting { .. } | State::Leased { .. }) {
-                    *replays.entry(standing.replay).or_default() += 1;
+                    seen.replays.entry(standing.replay).or_default().waiting += 1;
                 }
             }
         }
         // What is leased is in flight.
         seen.waiting -= leased;
-        seen.replays = replays.into_iter().collect();
         Some(seen)
     }
 
@@ -435,28 +432,6 @@ impl Shard {
         }
         sweeping::go_on(self, key);
         true
-    }
-
-    fn hasten(&mut self, number: SubscriptionNumber) -> usize {
-        let now = self.shared.clock.now();
-        let Some(&key) = self.by_number.get(&number) else { return 0 };
-        let subscriber = &mut self.subscribers[key];
-        let mut hastened = Vec::new();
-        for slot in subscriber.lanes.iter_mut() {
-            let ordinals: Vec<Ordinal> = slot.feed.waiting().keys().copied().collect();
-            for ordinal in ordinals {
-                if slot.feed.hasten(ordinal, now) {
-                    hastened.push((slot.id.lane, ordinal));
-                }
-            }
-        }
-        subscriber.fortune = Fortune::default();
-        subscriber.due.extend(&hastened);
-        for (lane, _) in &hastened {
-            self.mark_dirty(key, *lane, false);
-        }
-        self.ready(key);
-        hastened.len()
     }
 
     fn needs(&self, number: SubscriptionNumber, lane: u8) -> Option<Needs> {

@@ -2,16 +2,20 @@
 
 use flare_model::document::Document;
 use flare_model::feed::SweepKind;
-use flare_model::ids::{Ordinal, ResourceId, SubscriptionId};
+use flare_model::ids::{LaneId, Ordinal, ResourceId, Seq, SubscriptionId};
 use flare_model::invalid::Invalid;
 use flare_model::subscription::{KEPT_REPLAYS, Replay};
 use flare_model::time::Timestamp;
 use flare_model::url::DocumentUrl;
+use flare_provider::ScanLane;
 use serde::{Deserialize, Serialize};
 
 use super::{App, Done, Failure};
-use crate::journey::{Command, replay_id};
+use crate::journey::{Command, Inspection, ListOwed, replay_id};
 use crate::registry::Subscription;
+
+/// Documents looked at, or asked for, at once.
+const SLICE: usize = 256;
 
 /// `POST .../replay`.
 #[derive(Debug, Default, Deserialize)]
@@ -31,7 +35,7 @@ pub struct ReplayDraft {
 pub enum ReplayScope {
     /// Every document.
     All,
-    /// Documents that wait for a retry or were given up.
+    /// Documents that wait for a retry, are in doubt, or were given up.
     Lagging,
     /// Documents that were given up.
     DeadLetters,
@@ -39,6 +43,7 @@ pub enum ReplayScope {
 
 /// `GET .../replays/:id`.
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ReplayView {
     /// Its id.
     pub id: String,
@@ -48,6 +53,16 @@ pub struct ReplayView {
     pub done: u64,
     /// `running` or `done`.
     pub state: &'static str,
+    /// When it was asked for.
+    pub created_at: Timestamp,
+}
+
+/// A part of the list of replays.
+pub struct ReplayPage {
+    /// How many are remembered.
+    pub total: u64,
+    /// The part, in the order in which they were asked for.
+    pub replays: Vec<ReplayView>,
 }
 
 impl App {
@@ -62,6 +77,11 @@ impl App {
         if draft.since.is_some() && (scope != ReplayScope::All || draft.document.is_some()) {
             return Err(Invalid::new("since", "goes with the scope `all`, without a document").into());
         }
+        // Counting may take a while: before the catalog is taken, which others wait for.
+        let lanes = match (&draft.document, scope) {
+            (None, ReplayScope::All) => self.count(&*self.subscription(resource, id)?, draft.since).await?,
+            _ => Vec::new(),
+        };
         let _catalog = self.catalog.lock().await;
         let subscription = self.subscription(resource, id)?;
         let number = subscription.stored.last_replay + 1;
@@ -69,17 +89,16 @@ impl App {
         let subscription = self.keep(&subscription, |stored| stored.last_replay = number).await?;
         let total = match (&draft.document, scope) {
             (Some(url), _) => self.replay_document(&subscription, url, number).await?,
-            (None, ReplayScope::All) => self.replay_all(&subscription, draft.since, number).await?,
-            (None, ReplayScope::Lagging) => {
-                let waiting = self.ask_number(&subscription, Command::Hasten).await?;
-                waiting as u64 + self.replay_dead(&subscription, number).await?
+            (None, ReplayScope::All) => {
+                self.replay_all(&subscription, draft.since, number).await?;
+                lanes.iter().sum()
             }
+            (None, ReplayScope::Lagging) => self.replay_lagging(&subscription, number).await?,
             (None, ReplayScope::DeadLetters) => self.replay_dead(&subscription, number).await?,
         };
         // Accepted means durable: killed from here on, the next process goes on with it.
         self.record(&subscription).await?;
-        let created_at = self.clock.now();
-        let begun = Replay { number, total, created_at };
+        let begun = Replay { number, total, lanes, created_at: self.clock.now() };
         let subscription = self
             .keep(&subscription, |stored| {
                 stored.replays.push(begun.clone());
@@ -88,7 +107,7 @@ impl App {
                 }
             })
             .await?;
-        self.progress(&subscription, &begun).await
+        Ok(progress(&begun, &self.inspect(&subscription).await?))
     }
 
     /// How far a replay is.
@@ -101,19 +120,49 @@ impl App {
         let subscription = self.subscription(resource, id)?;
         let known = subscription.stored.replays.iter().find(|known| replay_id(known.number) == replay);
         let known = known.ok_or_else(|| Failure::NotFound(format!("there is no replay {replay}")))?;
-        self.progress(&subscription, known).await
+        Ok(progress(known, &self.inspect(&subscription).await?))
     }
 
-    async fn progress(&self, subscription: &Subscription, replay: &Replay) -> Done<ReplayView> {
-        let seen = self.inspect(subscription).await?;
-        let left = seen.replays.iter().find(|(number, _)| *number == replay.number);
-        let left = left.map_or(0, |(_, left)| (*left).min(replay.total.max(1)));
-        Ok(ReplayView {
-            id: replay_id(replay.number),
-            total: replay.total,
-            done: replay.total.saturating_sub(left),
-            state: if left == 0 { "done" } else { "running" },
-        })
+    /// The replays that are remembered.
+    pub async fn replays(
+        &self,
+        resource: &ResourceId,
+        id: &SubscriptionId,
+        offset: usize,
+        limit: usize,
+    ) -> Done<ReplayPage> {
+        let subscription = self.subscription(resource, id)?;
+        let seen = self.inspect(&subscription).await?;
+        let all = &subscription.stored.replays;
+        let replays = all.iter().skip(offset).take(limit).map(|replay| progress(replay, &seen)).collect();
+        Ok(ReplayPage { total: all.len() as u64, replays })
+    }
+
+    /// How many live documents each lane has that were accepted since a time. Without one it is known; with one,
+    /// every document has to be looked at, as the replay itself will do.
+    async fn count(&self, subscription: &Subscription, since: Option<Timestamp>) -> Done<Vec<u64>> {
+        let resource = &subscription.compiled.resource;
+        let mut counts = vec![0; usize::from(resource.view.lanes)];
+        for state in self.store.documents.lanes().await? {
+            if state.lane.resource != resource.number {
+                continue;
+            }
+            let count = &mut counts[usize::from(state.lane.index)];
+            let Some(since) = since else {
+                *count = state.documents;
+                continue;
+            };
+            let mut after = Seq(0);
+            while after < state.head {
+                let scan =
+                    ScanLane { lane: state.lane, after, upto: state.head, rows: SLICE, bytes: 1 << 20 };
+                let page = self.store.documents.scan(scan).await?;
+                let counted = |document: &&Document| !document.row.deleted && document.updated_at >= since;
+                *count += page.documents.iter().filter(counted).count() as u64;
+                after = page.upto;
+            }
+        }
+        Ok(counts)
     }
 
     async fn replay_all(
@@ -121,13 +170,9 @@ impl App {
         subscription: &Subscription,
         since: Option<Timestamp>,
         replay: u64,
-    ) -> Done<u64> {
+    ) -> Done<()> {
         let since = since.unwrap_or(Timestamp::from_millis(i64::MIN));
         let number = subscription.number();
-        let resource = subscription.compiled.resource.number;
-        let lanes = self.store.documents.lanes().await?;
-        let total =
-            lanes.iter().filter(|lane| lane.lane.resource == resource).map(|lane| lane.documents).sum();
         let kind = SweepKind::Replay { since };
         // All of its threads begin it or none: sweeps only end meanwhile, because the catalog is held.
         let begun = match self.journey.ask(number, |reply| Command::MaySweep(number, reply)).await {
@@ -135,7 +180,7 @@ impl App {
             other => other,
         };
         match begun {
-            Some(true) => Ok(total),
+            Some(true) => Ok(()),
             Some(false) => Err(Failure::Conflict(
                 "a replay or the beginning of this subscription is under way; wait until it is through"
                     .into(),
@@ -156,17 +201,38 @@ impl App {
         self.request(subscription, vec![document], replay).await
     }
 
+    /// What is owed and was read. What the feed has yet to come to is sent anyway, and so is what is in flight.
+    async fn replay_lagging(&self, subscription: &Subscription, replay: u64) -> Done<u64> {
+        let number = subscription.number();
+        let (mut after, mut total) = (None, 0);
+        loop {
+            let list = ListOwed { subscription: number, after, skip: 0, limit: SLICE };
+            let owed = self.journey.ask(number, |reply| Command::Owed(list, reply)).await;
+            let owed = owed.flatten().ok_or(Failure::Stopping)?.documents;
+            let Some(last) = owed.last() else { return Ok(total) };
+            after = Some(*last);
+            total += self.request_all(subscription, &owed, replay).await?;
+        }
+    }
+
     async fn replay_dead(&self, subscription: &Subscription, replay: u64) -> Done<u64> {
         let number = subscription.number();
         let dead = self.journey.ask(number, |reply| Command::Dead(number, reply)).await;
+        self.request_all(subscription, &dead.ok_or(Failure::Stopping)?, replay).await
+    }
+
+    /// Asks for documents by lane and ordinal, which are in order.
+    async fn request_all(
+        &self,
+        subscription: &Subscription,
+        documents: &[(u8, Ordinal)],
+        replay: u64,
+    ) -> Done<u64> {
         let mut total = 0;
-        for group in dead.ok_or(Failure::Stopping)?.chunk_by(|a, b| a.0 == b.0) {
-            let lane = flare_model::ids::LaneId {
-                resource: subscription.compiled.resource.number,
-                index: group[0].0,
-            };
+        for group in documents.chunk_by(|a, b| a.0 == b.0) {
+            let lane = LaneId { resource: subscription.compiled.resource.number, index: group[0].0 };
             let ordinals: Vec<Ordinal> = group.iter().map(|(_, ordinal)| *ordinal).collect();
-            for ordinals in ordinals.chunks(256) {
+            for ordinals in ordinals.chunks(SLICE) {
                 let (documents, _) = self.store.documents.fetch(lane, ordinals).await?;
                 let documents = documents.into_iter().flatten().collect();
                 total += self.request(subscription, documents, replay).await?;
@@ -182,14 +248,15 @@ impl App {
         let taken = self.journey.ask(number, request).await;
         Ok(taken.ok_or(Failure::Stopping)? as u64)
     }
+}
 
-    async fn ask_number(
-        &self,
-        subscription: &Subscription,
-        command: impl Fn(flare_model::ids::SubscriptionNumber, tokio::sync::oneshot::Sender<usize>) -> Command,
-    ) -> Done<usize> {
-        let number = subscription.number();
-        let answer = self.journey.ask(number, |reply| command(number, reply)).await;
-        answer.ok_or(Failure::Stopping)
+fn progress(replay: &Replay, seen: &Inspection) -> ReplayView {
+    let left = seen.replays.get(&replay.number).cloned().unwrap_or_default();
+    ReplayView {
+        id: replay_id(replay.number),
+        total: replay.total,
+        done: replay.done(&left),
+        state: if replay.is_done(&left) { "done" } else { "running" },
+        created_at: replay.created_at,
     }
 }

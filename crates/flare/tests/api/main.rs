@@ -35,6 +35,7 @@ mod retention;
 mod rotation;
 mod shards;
 mod signatures;
+mod simulate;
 mod stopping;
 mod subscriptions;
 mod verdicts;

@@ -95,12 +95,14 @@ async fn only_what_changed_since_a_time_is_sent_again() {
     let shown = story.api().get(&format!("/documents/{}", document_url(4))).await.json();
     story.settled(&subscription).await;
     let (location, begun) = replay(&story, &subscription, json!({"since": shown["updatedAt"]})).await;
-    through(&story, &location).await;
+    let done = through(&story, &location).await;
+    assert_eq!((&done["total"], &done["done"]), (&begun["total"], &begun["total"]));
     let requests = story.receiver.requests();
     let sent: Vec<_> =
         sent_by(&requests, &begun).iter().map(|request| request.document().to_owned()).collect();
     assert!(sent.contains(&document_url(4)), "{sent:?}");
     assert!(!sent.contains(&document_url(9)), "{sent:?}");
+    assert_eq!(begun["total"], sent.len(), "the total respects the time: {sent:?}");
 }
 
 #[tokio::test]
@@ -132,7 +134,78 @@ async fn what_lags_is_sent_at_once() {
     through(&story, &location).await;
     let status = story.settled(&subscription).await;
     assert_eq!(status["delivered"], 2);
-    assert_eq!(story.receiver.count(), 3, "what the client has is not sent again");
+    let requests = story.receiver.requests();
+    assert_eq!(requests.len(), 3, "what the client has is not sent again");
+    let sent = sent_by(&requests, &begun);
+    assert_eq!((sent.len(), sent[0].document()), (1, document_url("bad").as_str()));
+    let progress = story.api().get(&location).await.expect(200).json();
+    assert_eq!((&progress["done"], &progress["total"]), (&1.into(), &1.into()));
+}
+
+#[tokio::test]
+async fn lagging_covers_what_waits_and_what_was_given_up_and_is_running_until_they_are_through() {
+    let story = Story::told(Receiver::answering(|_| Reply::Status(500)).await).await;
+    let subscription = story.subscribe_simply(json!({"retry": {"quantity": 1}})).await;
+    story.put("dead", 1).await;
+    story.until_status(&subscription, "given up", |s| s["feed"]["deadLetters"] == 1).await;
+    let longer = json!({"delivery": {"retry": {"quantity": 5, "interval": "1h", "maxInterval": "1h"}}});
+    story.api().patch(&subscription, &longer).await.expect(200);
+    story.put("waiting", 1).await;
+    story.until_status(&subscription, "one waits", |s| s["feed"]["waiting"] == 1).await;
+    story.command(&subscription, "pause").await.expect(200);
+    let (location, begun) = replay(&story, &subscription, json!({"scope": "lagging"})).await;
+    assert_eq!(begun["total"], 2);
+    let progress = story.api().get(&location).await.expect(200).json();
+    assert_eq!((&progress["state"], &progress["done"]), (&"running".into(), &0.into()), "{progress}");
+    story.receiver.answer(|_| Reply::Status(200));
+    story.command(&subscription, "resume").await.expect(200);
+    let done = through(&story, &location).await;
+    assert_eq!((&done["done"], &done["total"]), (&2.into(), &2.into()));
+    assert_eq!(sent_by(&story.receiver.requests(), &begun).len(), 2);
+}
+
+#[tokio::test]
+async fn progress_counts_documents_and_survives_a_restart() {
+    let mut story = Story::begin().await;
+    let subscription = story.subscribe_simply(json!({"concurrency": 1})).await;
+    for document in 0..40 {
+        story.put(document, 1).await;
+        story.put(document, 2).await;
+    }
+    story.settled(&subscription).await;
+    let told = story.receiver.count();
+    // The client takes some of the replay, and then no more.
+    let mut taken = 0;
+    story.receiver.answer(move |_| {
+        taken += 1;
+        if taken <= 15 { Reply::Status(200) } else { Reply::Hang }
+    });
+    let (location, begun) = replay(&story, &subscription, json!({})).await;
+    assert_eq!(begun["total"], 40);
+    story.receiver.wait_for(told + 16).await;
+    let running = until("fifteen are through", || async {
+        let progress = story.api().get(&location).await.expect(200).json();
+        (progress["done"] == 15).then_some(progress)
+    })
+    .await;
+    assert_eq!((&running["state"], &running["total"]), (&"running".into(), &40.into()));
+    let list = story.api().get(&format!("{subscription}/replays")).await.expect(200).json();
+    assert_eq!((&list["pagination"]["total"], &list["replays"][0]["done"]), (&1.into(), &15.into()));
+    if !crate::support::store_is_durable() {
+        return;
+    }
+    story.api().get(&format!("{subscription}/dead-letters")).await.expect(200);
+    story.command(&subscription, "pause").await.expect(200);
+    story.flare.restart().await;
+    let after = story.api().get(&location).await.expect(200).json();
+    assert_eq!((&after["done"], &after["state"]), (&15.into(), &"running".into()), "{after}");
+    story.receiver.answer(|_| Reply::Status(200));
+    story.command(&subscription, "resume").await.expect(200);
+    let done = through(&story, &location).await;
+    assert_eq!((&done["done"], &done["total"]), (&40.into(), &40.into()));
+    let requests = story.receiver.requests();
+    let told: HashSet<_> = sent_by(&requests, &begun).iter().map(|r| r.document().to_owned()).collect();
+    assert_eq!(told.len(), 40);
 }
 
 #[tokio::test]

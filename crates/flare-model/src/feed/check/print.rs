@@ -102,7 +102,7 @@ impl Print {
     }
 
     fn sweep(&mut self, sweep: &Sweep) {
-        let Sweep { replay, kind, position, end } = sweep;
+        let Sweep { replay, kind, position, end, met: _ } = sweep;
         let kind = match kind {
             SweepKind::Beginning => 0,
             SweepKind::Replay { .. } => 1,

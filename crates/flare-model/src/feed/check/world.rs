@@ -100,7 +100,7 @@ impl<W: Watch> World<W> {
             }
         }
         let kind = SweepKind::Beginning;
-        let sweep = Sweep { replay: 0, kind, position: Seq(0), end: world.head };
+        let sweep = Sweep { replay: 0, kind, position: Seq(0), end: world.head, met: 0 };
         world.saved = Rc::new(Saved {
             cursor: world.head,
             sweep: scope.beginning.then_some(sweep),

@@ -1,3 +1,4 @@
 //! Why, and what if: operations that explain and change nothing.
 
 pub mod explain;
+pub mod simulate;

@@ -1,15 +1,16 @@
-//! `POST /resources/:rid/subscriptions/:id/replay` and `GET .../replays/:replay`.
+//! `POST /resources/:rid/subscriptions/:id/replay`, `GET .../replays` and `GET .../replays/:replay`.
 
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use flare_model::ids::{ResourceId, SubscriptionId};
 use http::header::{HeaderValue, LOCATION};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, StatusCode, Uri};
 use serde_json::json;
 
 use super::{Ids, ids};
 use crate::http::error::ApiError;
+use crate::http::page::PageQuery;
 use crate::http::{AppState, body};
 use crate::operations::ReplayDraft;
 
@@ -40,4 +41,12 @@ pub async fn progress(
 ) -> Result<Response, ApiError> {
     let (resource, id) = (ResourceId::new(resource), SubscriptionId::new(id));
     Ok(body::answer(StatusCode::OK, &app.replay_progress(&resource, &id, &replay).await?))
+}
+
+/// Lists the replays that are remembered.
+pub async fn list(State(app): AppState, path: Ids, uri: Uri) -> Result<Response, ApiError> {
+    let (resource, id) = ids(path);
+    let page = PageQuery::read(&app, &uri, &[])?;
+    let found = app.replays(&resource, &id, page.offset, page.limit).await?;
+    Ok(page.answer(found.total, "replays", found.replays))
 }
