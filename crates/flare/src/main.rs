@@ -9,6 +9,7 @@ mod logging;
 mod migrate;
 mod network;
 mod node;
+mod observe;
 mod operations;
 mod registry;
 mod vault;

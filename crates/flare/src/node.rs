@@ -17,6 +17,7 @@ use crate::http;
 use crate::journey::passive::PassiveLimits;
 use crate::journey::{BreakerSettings, Dialler, Journey, Plan, ReadLimits, Report, ShardLimits};
 use crate::network::Destinations;
+use crate::observe;
 use crate::operations::{App, Notices, Rearrangements};
 use crate::vault::Vault;
 use crate::version;
@@ -154,6 +155,7 @@ async fn serve(config: Config, cores: usize) -> anyhow::Result<()> {
     }
     tracing::info!("stopping: finishing what is in flight; a second signal stops at once");
     stop.cancel();
+    app.journey.observe().close();
     let finish = async {
         let patience = app.config.http.server.timeout + Duration::from_secs(1);
         if tokio::time::timeout(patience, server).await.is_err() {
@@ -231,6 +233,14 @@ fn plan(
         tail_bytes: delivery.tail_bytes.as_usize(),
         page_rows: delivery.page_rows,
         page_bytes: delivery.page_bytes.as_usize(),
+        observe: observe::Limits {
+            quantity: delivery.attempts.quantity,
+            age: delivery.attempts.age,
+            bytes: delivery.attempts.bytes.as_usize() / threads,
+            sample: delivery.attempts.sample,
+            excerpt: client.excerpt_limit.as_usize(),
+            watchers: delivery.attempts.watchers,
+        },
     })
 }
 

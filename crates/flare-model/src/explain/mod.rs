@@ -93,6 +93,10 @@ pub struct Condition {
     pub failing_since: Option<Timestamp>,
     /// Only probes are sent; so long until the next one.
     pub probe_in: Option<Duration>,
+    /// A host of its own that does not answer, and so long until it is tried again.
+    pub silent_host: Option<(String, Duration)>,
+    /// The client said that it is too much, and wants to be left alone for so long.
+    pub rests_for: Duration,
     /// So long until the rate limit allows the next attempt.
     pub rate_wait: Duration,
     /// A replay or the beginning goes over older documents.

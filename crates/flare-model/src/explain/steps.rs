@@ -81,6 +81,16 @@ pub(super) fn standing(evidence: &Evidence, facts: &mut Vec<Fact>) {
 pub(super) fn attempt(evidence: &Evidence, facts: &mut Vec<Fact>) {
     let Some(glimpse) = &evidence.glimpse else { return };
     let waiting = glimpse.waiting.as_ref();
+    if let Some(standing) = waiting
+        && let State::Leased { until } = standing.state
+    {
+        let attempt = standing.trouble.as_ref().map_or(1, |trouble| trouble.attempts);
+        let detail = format!(
+            "the client has it on a lease that ends {}, attempt {attempt}",
+            when(until, evidence.now)
+        );
+        return add(facts, Some(until), Kind::Attempt, detail);
+    }
     let trouble = waiting.and_then(|standing| standing.trouble.as_deref()).or(evidence.dead.as_ref());
     if let Some(trouble) = trouble {
         add(facts, Some(trouble.last_attempt_at), Kind::Attempt, failed(trouble));
@@ -127,7 +137,11 @@ fn failed(trouble: &Trouble) -> String {
 }
 
 fn when(due: Timestamp, now: Timestamp) -> String {
-    if due > now { format!("in {}", round(due.since(now))) } else { "now".to_owned() }
+    soon(due.since(now))
+}
+
+fn soon(wait: Duration) -> String {
+    if wait.is_zero() { "now".to_owned() } else { format!("in {}", round(wait)) }
 }
 
 /// Nobody wants to read nanoseconds.
@@ -149,9 +163,14 @@ pub(super) fn pause(evidence: &Evidence, facts: &mut Vec<Fact>) {
     }
 }
 
-/// Whether the client has failed lately.
+/// Whether the client or its host has failed lately.
 pub(super) fn breaker(evidence: &Evidence, facts: &mut Vec<Fact>) {
     let condition = &evidence.condition;
+    if let Some((host, wait)) = &condition.silent_host {
+        let again = soon(*wait);
+        let detail = format!("the host {host} does not answer: nothing is sent there, but a probe {again}");
+        add(facts, None, Kind::Breaker, detail);
+    }
     let Some(since) = condition.failing_since else { return };
     let failures = condition.failures;
     let detail = match condition.probe_in {
@@ -159,14 +178,19 @@ pub(super) fn breaker(evidence: &Evidence, facts: &mut Vec<Fact>) {
         Some(wait) => format!(
             "{failures} attempts of the subscription failed in a row: one request at a time is sent until one \
              succeeds, the next {}",
-            if wait.is_zero() { "now".to_owned() } else { format!("in {}", round(wait)) }
+            soon(wait)
         ),
     };
     add(facts, Some(since), Kind::Breaker, detail);
 }
 
-/// The rate limit.
+/// The rate limit, and what the client asked for.
 pub(super) fn rate(evidence: &Evidence, facts: &mut Vec<Fact>) {
+    let rest = evidence.condition.rests_for;
+    if !rest.is_zero() {
+        let detail = format!("the client said that it is too much; it is asked again in {}", round(rest));
+        add(facts, None, Kind::Rate, detail);
+    }
     let Some(limit) = evidence.subscription.rate_limit else { return };
     let wait = evidence.condition.rate_wait;
     let now = match wait.is_zero() {
@@ -195,6 +219,11 @@ pub(super) fn why(known: &Known, glimpse: &Glimpse, settings: &Settings) -> Stri
         (None, Some(_)) => "; the subscription is paused".to_owned(),
         (None, None) => String::new(),
     };
+    if let Some(standing) = &glimpse.waiting
+        && let State::Leased { until } = standing.state
+    {
+        return format!("with the client, on a lease until {until}");
+    }
     if let Some(flight) = glimpse.open {
         return format!("in flight ({})", flight.action.as_str());
     }

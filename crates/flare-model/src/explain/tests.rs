@@ -120,6 +120,16 @@ fn every_verdict_has_its_case_and_its_words() {
             |e| e.glimpse.as_mut().unwrap().waiting = waiting(5, None),
             &["replay rpl_5 asks for it"],
         ),
+        (
+            Verdict::InFlight,
+            |e| {
+                let g = e.glimpse.as_mut().unwrap();
+                g.open = Some(Flight { seq: Seq(7), action: Action::Update, replay: 0 });
+                g.waiting = waiting(0, Some(trouble(2)));
+                g.waiting.as_mut().unwrap().state = State::Leased { until: at(13_000) };
+            },
+            &["on a lease that ends in 3s, attempt 2"],
+        ),
         (Verdict::Waiting, |e| e.glimpse.as_mut().unwrap().again = true, &["decided again"]),
         (
             Verdict::Waiting,
@@ -193,13 +203,15 @@ fn facts_come_in_the_order_in_which_flare_looks() {
     evidence.glimpse.as_mut().unwrap().waiting = waiting(0, Some(trouble(6)));
     evidence.subscription.paused_since = Some(at(1));
     let interval = HumanDuration(Duration::from_secs(1));
-    evidence.subscription.rate_limit = Some(RateLimit { quantity: 5, interval });
+    evidence.subscription.rate_limit = Some(RateLimit { quantity: 5, interval, burst: None });
     evidence.condition = Condition {
         in_flight: 1,
         room: 1,
         failures: 6,
         failing_since: Some(at(2)),
         probe_in: Some(Duration::from_millis(1_234)),
+        silent_host: Some(("http://c:81".into(), Duration::from_millis(2_500))),
+        rests_for: Duration::from_secs(9),
         rate_wait: Duration::from_millis(40),
         sweeping: true,
     };
@@ -208,9 +220,16 @@ fn facts_come_in_the_order_in_which_flare_looks() {
     use Kind::*;
     assert_eq!(
         kinds,
-        [Pattern, Revision, Standing, Standing, Attempt, Attempt, Pause, Breaker, Rate, Rate, Rate]
+        [
+            Pattern, Revision, Standing, Standing, Attempt, Attempt, Pause, Breaker, Breaker, Rate, Rate,
+            Rate, Rate
+        ]
     );
-    let words = |kind: Kind| facts.iter().find(|fact| fact.fact == kind).unwrap().detail.clone();
+    let words = |kind: Kind| -> String {
+        facts.iter().filter(|fact| fact.fact == kind).map(|fact| fact.detail.as_str()).collect()
+    };
+    assert!(words(Breaker).contains("http://c:81 does not answer") && words(Breaker).contains("in 2.5s"));
+    assert!(words(Rate).contains("too much") && words(Rate).contains("in 9s"), "{}", words(Rate));
     assert!(
         words(Breaker).contains("6 attempts") && words(Breaker).contains("in 1.3s"),
         "{}",

@@ -13,9 +13,9 @@
 //! sent.
 
 mod decide;
+mod glimpse;
 mod kept;
 mod lease;
-mod glimpse;
 mod meet;
 mod open;
 mod pending;
@@ -37,8 +37,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use roaring::RoaringTreemap;
 
 pub use decide::{Action, decide};
-pub use kept::Kept;
 pub use glimpse::{ClientHas, Flight, Glimpse};
+pub use kept::Kept;
 pub use record::{Ahead, Failure, Record, Saved, Sweep, SweepKind, Tally};
 pub use standing::{Standing, State, Trouble, Verdict};
 pub use sweep::Filled;

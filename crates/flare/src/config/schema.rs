@@ -208,6 +208,24 @@ section! {
         breaker: BreakerConfig;
         /// Subscriptions that get nothing until they ask.
         passive: PassiveConfig;
+        /// What is kept of attempts, to look at.
+        attempts: AttemptsConfig;
+    }
+}
+
+section! {
+    /// What is kept of attempts, to look at.
+    AttemptsConfig {
+        /// The last attempts of each subscription; 0 keeps none.
+        quantity: usize = 100, in 0..=10_000;
+        /// The oldest that is shown.
+        age: Duration = hours(24), in secs(1)..=DECADE;
+        /// Memory for all of them.
+        bytes: ByteSize = ByteSize::mb(16), in ByteSize::kb(64)..=ByteSize::gb(64);
+        /// Of so many successes one is kept whole, 0 for none.
+        sample: u32 = 100, in 0..=1_000_000;
+        /// How many may watch live.
+        watchers: usize = 16, in 0..=1024;
     }
 }
 

@@ -132,12 +132,13 @@ impl Connection {
         self.written.get()
     }
 
-    /// Sends a request and reads the answer. After an error, or when this returns `false`, the connection is
-    /// not to be used again.
+    /// Sends a request and reads the answer; `head` is called when its head is there. After an error, or when
+    /// this returns `false`, the connection is not to be used again.
     pub async fn exchange(
         &mut self,
         request: Request<Full<Bytes>>,
         limits: ReadLimits,
+        head: impl FnOnce(),
     ) -> Result<(Answer, bool), Broken> {
         let Connection { sender, driver, .. } = self;
         poll_fn(|cx| {
@@ -155,6 +156,7 @@ impl Connection {
             .await
             .map_err(Broken::Http)?
         };
+        head();
         let (head, mut body) = response.into_parts();
         let mut answer = Answer { status: head.status.as_u16(), headers: head.headers, excerpt: Vec::new() };
         let drained = Self::read(driver, &mut body, &mut answer.excerpt, limits).await?;

@@ -14,9 +14,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::compiled::{Compiled, HostKey};
 use super::errand::Errand;
-use super::passive::Ask;
 use super::examine::{Examined, ListOwed, Owed};
+use super::passive::Ask;
 use super::subscriber::Standstill;
+use super::trial::{Trial, Tried};
 
 /// A request to a delivery thread. All of them are small and quick.
 pub enum Command {
@@ -63,7 +64,7 @@ pub enum Command {
     /// Nothing that is known of the client is believed any more: it is given everything again. Answers false
     /// while an attempt is in flight.
     BeginAgain(SubscriptionNumber, oneshot::Sender<bool>),
-    /// Owes single documents again, by lane, and has the client asked anew whatever it did before; answers how many.
+    /// Owes single documents again, by lane, and has a client that failed probed at once; answers how many.
     Request(SubscriptionNumber, Vec<(u8, Row)>, u64, oneshot::Sender<usize>),
     /// Drops dead letters; answers how many.
     DropDead(SubscriptionNumber, Vec<(u8, Ordinal, Seq)>, oneshot::Sender<usize>),
@@ -75,6 +76,8 @@ pub enum Command {
     Errand(Box<Errand>),
     /// What a passive subscription is asked for, and the leases it gave.
     Passive(SubscriptionNumber, Ask),
+    /// Sends a test, which nothing is recorded of.
+    Try(Box<Trial>, oneshot::Sender<Tried>),
     /// Finishes what is in flight, records, and ends.
     Stop(oneshot::Sender<()>),
 }

@@ -3,16 +3,20 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use flare_model::feed::{Attempt, Kept};
+use flare_model::time::Timestamp;
+use http_body_util::Full;
 use tokio::sync::Notify;
 
 use super::change::Change;
 use super::compiled::{Compiled, HostKey};
 use super::connection::{Broken, Connection};
 use super::judge::{Ending, Times};
-use super::message;
+use super::message::{self, Outgoing};
 use super::shard::{Shard, Shared};
+use crate::observe::Phases;
 
 /// One attempt, with all it takes to send it.
 pub struct Job {
@@ -69,8 +73,16 @@ pub async fn courier(shard: Rc<RefCell<Shard>>, host: usize) {
         match job {
             Some(job) => {
                 let began = shared.clock.now();
-                let ending = deliver(&shared, &key, &mut connection, &job).await;
+                let mut phases = Phases::begin(shared.clock.monotonic());
+                let request = |again: bool, now| {
+                    // The connection that broke may have carried it: then it is not certain what the client has.
+                    let state = job.state.as_deref().filter(|_| !again);
+                    message::request(&job.compiled, &job.change, &job.attempt, state, now)
+                };
+                let timeout = job.compiled.spec.timeout;
+                let ending = deliver(&shared, &key, &mut connection, timeout, &mut phases, request).await;
                 let times = Times { began, ended: shared.clock.now() };
+                shared.desk.note(&job, &ending, began, phases.end(shared.clock.monotonic()));
                 shard.borrow_mut().settle(job, ending, times);
             }
             None => {
@@ -121,11 +133,19 @@ async fn wait_for_work(
     (called || taken) && !summons.dismissed.get()
 }
 
-/// One attempt: one request, and a second one only if the connection turned out to be closed already.
-async fn deliver(shared: &Shared, host: &HostKey, connection: &mut Option<Connection>, job: &Job) -> Ending {
+/// One attempt: one request, built at the time it is given, and a second one only if the connection turned out to be
+/// closed already; it is told whether the first may have arrived.
+pub async fn deliver(
+    shared: &Shared,
+    host: &HostKey,
+    connection: &mut Option<Connection>,
+    timeout: Duration,
+    phases: &mut Phases,
+    request: impl Fn(bool, Timestamp) -> Outgoing,
+) -> Ending {
     let mut sent = false;
-    let attempt = exchange(shared, host, connection, job, &mut sent);
-    match tokio::time::timeout(job.compiled.spec.timeout, attempt).await {
+    let attempt = exchange(shared, host, connection, phases, request, &mut sent);
+    match tokio::time::timeout(timeout, attempt).await {
         Ok(Ok(ending)) => ending,
         Ok(Err(broken)) => {
             *connection = None;
@@ -134,7 +154,7 @@ async fn deliver(shared: &Shared, host: &HostKey, connection: &mut Option<Connec
         }
         Err(_) => {
             sent |= connection.take().is_some();
-            let limit = flare_model::duration::HumanDuration(job.compiled.spec.timeout);
+            let limit = flare_model::duration::HumanDuration(timeout);
             let error = format!("no answer within {limit}");
             Ending::Failed { error, sent, timed_out: true }
         }
@@ -145,7 +165,8 @@ async fn exchange(
     shared: &Shared,
     host: &HostKey,
     connection: &mut Option<Connection>,
-    job: &Job,
+    phases: &mut Phases,
+    request: impl Fn(bool, Timestamp) -> Outgoing,
     sent: &mut bool,
 ) -> Result<Ending, Broken> {
     loop {
@@ -154,15 +175,17 @@ async fn exchange(
             None => {
                 let dialled = tokio::time::timeout(shared.limits.connect_timeout, shared.dialler.dial(host));
                 let timed_out = || std::io::Error::from(std::io::ErrorKind::TimedOut);
-                connection.insert(dialled.await.map_err(|_| Broken::Connect(timed_out()))??)
+                let since = shared.clock.monotonic();
+                let opened = dialled.await.map_err(|_| Broken::Connect(timed_out()))??;
+                phases.connected(since, shared.clock.monotonic());
+                connection.insert(opened)
             }
         };
         let written = opened.written();
         let reused = opened.uses > 0;
-        // The connection that broke may have carried it: then it is not certain any more what the client has.
-        let state = job.state.as_deref().filter(|_| !*sent);
-        let request = message::request(&job.compiled, &job.change, &job.attempt, state, shared.clock.now());
-        match opened.exchange(request, shared.read_limits).await {
+        let request = request(*sent, shared.clock.now()).map(Full::new);
+        let head = || phases.answered(shared.clock.monotonic());
+        match opened.exchange(request, shared.read_limits, head).await {
             Ok((answer, usable)) => {
                 if !usable {
                     *connection = None;

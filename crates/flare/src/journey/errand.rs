@@ -30,7 +30,7 @@ pub async fn run(shared: Arc<Shared>, errand: Errand) {
     let Errand { host, request, timeout, reply } = errand;
     let exchange = async {
         let mut connection = shared.dialler.dial(&host).await?;
-        let (answer, _) = connection.exchange(request, shared.read_limits).await?;
+        let (answer, _) = connection.exchange(request, shared.read_limits, || ()).await?;
         Ok::<Answer, Broken>(answer)
     };
     let outcome = match tokio::time::timeout(timeout, exchange).await {

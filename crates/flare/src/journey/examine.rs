@@ -1,19 +1,22 @@
 //! What people ask about: rows come in, and what their feeds know of them goes out; or which documents a client is
 //! owed, a page at a time. Nothing here changes anything.
 
+use std::collections::BTreeMap;
+
 use flare_model::document::Row;
 use flare_model::explain::Condition;
 use flare_model::feed::Glimpse;
 use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
 use roaring::RoaringTreemap;
 
+use super::homes::Merge;
 use super::shard::Shard;
 
 /// What is known of some documents of a subscription, in the order asked.
 #[derive(Debug)]
 pub struct Examined {
-    /// By row.
-    pub glimpses: Vec<Glimpse>,
+    /// By row; nothing for one whose lane another thread serves.
+    pub glimpses: Vec<Option<Glimpse>>,
     /// How the subscription stands.
     pub condition: Condition,
 }
@@ -25,9 +28,7 @@ pub struct ListOwed {
     pub subscription: SubscriptionNumber,
     /// Only those beyond this one.
     pub after: Option<(u8, Ordinal)>,
-    /// Skip so many of them.
-    pub skip: u64,
-    /// Answer at most so many.
+    /// Answer at most so many. Bound: what may be skipped and a page; each thread answers so many.
     pub limit: usize,
 }
 
@@ -36,12 +37,10 @@ pub struct ListOwed {
 pub struct Owed {
     /// How many there are in all.
     pub total: u64,
-    /// How many of the skip were skipped.
-    pub skipped: u64,
-    /// The part.
+    /// The first of them, in order.
     pub documents: Vec<(u8, Ordinal)>,
     /// By lane: the reader's position, and the lane's newest change.
-    pub lanes: Vec<(Seq, Seq)>,
+    pub lanes: BTreeMap<u8, (Seq, Seq)>,
 }
 
 impl Shard {
@@ -49,8 +48,13 @@ impl Shard {
     pub fn examine(&mut self, number: SubscriptionNumber, rows: &[(u8, Row)]) -> Option<Examined> {
         let now = self.shared.clock.monotonic();
         let subscriber = &mut self.subscribers[*self.by_number.get(&number)?];
-        let glimpses =
-            rows.iter().map(|(lane, row)| subscriber.lanes[usize::from(*lane)].feed.glimpse(row)).collect();
+        let here = |lane: u8, row| subscriber.lanes.get(lane).map(|slot| slot.feed.glimpse(row));
+        let glimpses = rows.iter().map(|(lane, row)| here(*lane, row)).collect();
+        let silent_host = subscriber.hosts.iter().find_map(|host| {
+            let host = &self.hosts[*host];
+            let until = host.breaker.open_until()?;
+            Some((host.key.to_string(), until.saturating_sub(now)))
+        });
         let fortune = &subscriber.fortune;
         let condition = Condition {
             in_flight: subscriber.in_flight,
@@ -58,6 +62,8 @@ impl Shard {
             failures: fortune.failures,
             failing_since: fortune.failing_since,
             probe_in: fortune.struggling().then(|| fortune.probe_at.saturating_sub(now)),
+            silent_host,
+            rests_for: fortune.rest_until.saturating_sub(now),
             rate_wait: subscriber.bucket.as_mut().map(|bucket| bucket.wait(now)).unwrap_or_default(),
             sweeping: subscriber.lanes.iter().any(|lane| lane.feed.sweeping().is_some()),
         };
@@ -68,9 +74,9 @@ impl Shard {
     pub fn owed(&self, list: ListOwed) -> Option<Owed> {
         let subscriber = &self.subscribers[*self.by_number.get(&list.subscription)?];
         let mut owed = Owed::default();
-        for slot in &subscriber.lanes {
+        for slot in subscriber.lanes.iter() {
             let lane = slot.id.lane;
-            owed.lanes.push((slot.feed.position(), slot.tail.head()));
+            owed.lanes.insert(lane, (slot.feed.position(), slot.tail.head()));
             let here = slot.feed.owed();
             owed.total += here.len();
             let before = match list.after {
@@ -78,12 +84,44 @@ impl Shard {
                 Some((after, ordinal)) if lane == after => here.rank(ordinal.0),
                 _ => 0,
             };
-            let skip = (list.skip - owed.skipped).min(here.len() - before);
-            owed.skipped += skip;
             let room = list.limit - owed.documents.len();
-            owed.documents.extend(part(&here, before + skip, room).map(|ordinal| (lane, ordinal)));
+            owed.documents.extend(part(&here, before, room).map(|ordinal| (lane, ordinal)));
         }
         Some(owed)
+    }
+}
+
+impl Merge for Examined {
+    fn merge(mut self, other: Examined) -> Examined {
+        for (mine, theirs) in self.glimpses.iter_mut().zip(other.glimpses) {
+            *mine = mine.take().or(theirs);
+        }
+        let Condition { in_flight, room, failures, failing_since, .. } = other.condition;
+        let condition = &mut self.condition;
+        condition.in_flight += in_flight;
+        condition.room += room;
+        condition.failures += failures;
+        // It fails, rests or waits only if every part of it does.
+        condition.failing_since =
+            condition.failing_since.zip(failing_since).map(|(one, other)| one.max(other));
+        condition.probe_in =
+            condition.probe_in.zip(other.condition.probe_in).map(|(one, other)| one.min(other));
+        condition.silent_host = condition.silent_host.take().or(other.condition.silent_host);
+        condition.rests_for = condition.rests_for.min(other.condition.rests_for);
+        condition.rate_wait = condition.rate_wait.min(other.condition.rate_wait);
+        condition.sweeping |= other.condition.sweeping;
+        self
+    }
+}
+
+impl Merge for Owed {
+    fn merge(mut self, other: Owed) -> Owed {
+        self.total += other.total;
+        self.documents.extend(other.documents);
+        // A lane has one thread, so nothing comes twice.
+        self.documents.sort_unstable();
+        self.lanes.extend(other.lanes);
+        self
     }
 }
 

@@ -10,7 +10,6 @@ use flare_model::time::Timestamp;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{Request, Uri};
-use http_body_util::Full;
 use percent_encoding::{CONTROLS, percent_encode};
 use sha2::Digest;
 
@@ -29,6 +28,9 @@ const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature
 const FLARE_PATCH_FROM: HeaderName = HeaderName::from_static("flare-patch-from");
 const JSON: &str = "application/json";
 
+/// A request with its body, which is whole.
+pub type Outgoing = Request<Bytes>;
+
 /// The request of one attempt. With the state that the client has, an update may be told as a patch.
 pub fn request(
     compiled: &Compiled,
@@ -36,7 +38,20 @@ pub fn request(
     attempt: &Attempt,
     state: Option<&Kept>,
     now: Timestamp,
-) -> Request<Full<Bytes>> {
+) -> Outgoing {
+    let id = notification_id(compiled, &change.document.url, attempt);
+    request_as(compiled, change, attempt, state, now, id)
+}
+
+/// The same under an id of its own.
+pub fn request_as(
+    compiled: &Compiled,
+    change: &Change,
+    attempt: &Attempt,
+    state: Option<&Kept>,
+    now: Timestamp,
+    id: String,
+) -> Outgoing {
     let document = &change.document;
     let parts = &compiled.requests[attempt.action as usize];
     let target = compiled.spec.target(attempt.action);
@@ -54,7 +69,6 @@ pub fn request(
     if attempt.replay != 0 {
         headers.insert(FLARE_REPLAY, header(replay_id(attempt.replay)));
     }
-    let id = notification_id(compiled, document, attempt);
     let payload = payload(compiled, document, attempt.action, state);
     if let Payload::Patch { from, .. } = &payload {
         headers.insert(FLARE_PATCH_FROM, header(from.to_string()));
@@ -70,7 +84,7 @@ pub fn request(
     }
     headers.insert(WEBHOOK_ID, id);
     headers.insert(WEBHOOK_TIMESTAMP, timestamp);
-    let mut request = Request::new(Full::new(body));
+    let mut request = Request::new(body);
     *request.method_mut() = parts.method.clone();
     *request.uri_mut() = Uri::from(path);
     *request.headers_mut() = headers;
@@ -83,9 +97,9 @@ pub fn replay_id(number: u64) -> String {
 }
 
 /// The same on every attempt of the same notification, and on no other.
-pub fn notification_id(compiled: &Compiled, document: &Document, attempt: &Attempt) -> String {
+pub fn notification_id(compiled: &Compiled, url: &str, attempt: &Attempt) -> String {
     let mut hash = compiled.identity.clone();
-    hash.update(document.url.as_bytes());
+    hash.update(url.as_bytes());
     hash.update([0, attempt.action as u8]);
     hash.update(attempt.seq.0.to_be_bytes());
     hash.update(attempt.replay.to_be_bytes());

@@ -13,13 +13,13 @@ mod control;
 mod courier;
 mod errand;
 mod event;
-mod homes;
 mod examine;
+mod homes;
 mod judge;
 mod lanes;
 mod leaving;
 mod loading;
-mod message;
+pub mod message;
 mod pace;
 mod pages;
 pub mod passive;
@@ -33,6 +33,7 @@ mod sweeping;
 mod tail;
 mod take;
 mod thread;
+mod trial;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,16 +46,21 @@ use http_body_util::Full;
 use tokio::sync::{mpsc, oneshot};
 
 pub use breaker::BreakerSettings;
+pub use change::Change;
 pub use compiled::{Compiled, HostKey};
 pub use connection::{Answer, Dialler, ReadLimits};
 pub use control::{Command, Event, Inspection, Needs, Report};
+pub use courier::Job;
 pub use examine::{Examined, ListOwed, Owed};
+pub use judge::Ending;
 pub use message::replay_id;
 pub use shard::ShardLimits;
 pub use signature::Signer;
 pub use subscriber::Standstill;
+pub use trial::{Trial, Tried};
 
 use crate::door::{Chance, Clock};
+use crate::observe::{self, Observe};
 use errand::Errand;
 use homes::{Homes, Merge, Spread};
 use pages::Pages;
@@ -86,6 +92,8 @@ pub struct Plan {
     pub page_rows: usize,
     /// Bytes of pages in memory.
     pub page_bytes: usize,
+    /// What is kept of attempts.
+    pub observe: observe::Limits,
 }
 
 /// The running journey.
@@ -95,6 +103,7 @@ pub struct Journey {
     homes: Homes,
     report: Report,
     tails: Arc<Tails>,
+    observe: Arc<Observe>,
     epoch: u64,
 }
 
@@ -105,6 +114,7 @@ impl Journey {
         let bells: Vec<Arc<Bell>> = (0..plan.threads).map(|_| Arc::default()).collect();
         let tails = Arc::new(Tails::new(bells.clone(), plan.tail_bytes));
         plan.store.documents.watch(tails.clone());
+        let observe = Observe::new(plan.observe, epoch, plan.threads);
         let mut threads = Vec::new();
         let mut handles = Vec::new();
         for (index, (bell, dialler)) in bells.into_iter().zip(plan.diallers).enumerate() {
@@ -124,6 +134,7 @@ impl Journey {
                 read_limits: plan.read_limits,
                 limits: plan.limits,
                 report: plan.report.clone(),
+                desk: observe.desk(index),
             });
             let tails = tails.clone();
             let handle = std::thread::Builder::new()
@@ -142,12 +153,18 @@ impl Journey {
             handles.push(handle);
         }
         let handles = parking_lot::Mutex::new(handles);
-        Ok(Journey { threads, handles, homes: Homes::default(), report: plan.report, tails, epoch })
+        let homes = Homes::default();
+        Ok(Journey { threads, handles, homes, report: plan.report, tails, observe, epoch })
     }
 
     /// The epoch under which this process writes feeds.
     pub fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// What is watched of deliveries.
+    pub fn observe(&self) -> &Observe {
+        &self.observe
     }
 
     /// Hands a subscription's lanes to the threads that serve them from now on.
@@ -222,6 +239,15 @@ impl Journey {
             });
         }
         merged
+    }
+
+    /// Sends a test from one of the threads that serve the subscription.
+    pub async fn try_out(&self, trial: Trial) -> Option<Tried> {
+        let home = self.homes.of(trial.compiled.number)?;
+        let thread = *home.spread().owners().first()?;
+        let (reply, answer) = oneshot::channel();
+        let _ = self.threads[thread].send(Command::Try(Box::new(trial), reply)).await;
+        answer.await.ok()
     }
 
     /// A subscription is deleted.

@@ -28,6 +28,7 @@ use super::passive::PassiveLimits;
 use super::states::States;
 use super::subscriber::Subscriber;
 use crate::door::{Chance, Clock};
+use crate::observe::Desk;
 
 /// What all delivery threads share.
 pub struct Shared {
@@ -51,6 +52,8 @@ pub struct Shared {
     pub limits: ShardLimits,
     /// What the node is told: disabled subscriptions, fatal errors.
     pub report: Report,
+    /// Where attempts that have ended are kept.
+    pub desk: Desk,
 }
 
 /// Bounds of a delivery thread.

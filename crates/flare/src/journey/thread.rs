@@ -24,6 +24,7 @@ use super::shard::{Shard, Shared};
 use super::subscriber::{FeedLane, Standstill, Subscriber};
 use super::sweeping;
 use super::tail::{Bell, Tails};
+use super::trial;
 
 /// Runs one delivery thread to its end.
 pub fn run(
@@ -131,7 +132,7 @@ fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
                     slot.swept.push(row.ordinal);
                     taken += 1;
                     shard.mark_dirty(key, lane, true);
-                    shard.subscribers[key].fortune = Fortune::default();
+                    shard.subscribers[key].fortune.probe_at = Duration::ZERO;
                 }
             }
             let _ = reply.send(taken);
@@ -158,6 +159,9 @@ fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
             shard.tasks.spawn_local(errand::run(shard.shared.clone(), *errand));
         }
         Command::Passive(number, ask) => shard.passive_ask(number, ask),
+        Command::Try(trial, reply) => {
+            shard.tasks.spawn_local(trial::run(shard.shared.clone(), trial, reply));
+        }
         Command::Stop(_) => unreachable!("the caller ends the loop on it"),
     }
 }

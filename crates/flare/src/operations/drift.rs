@@ -5,6 +5,7 @@
 //! and seq). A document that changes while someone pages moves to the end of its lane: it may come twice, and is
 //! never left out.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -134,11 +135,11 @@ impl App {
         let lanes: Vec<LaneState> = lanes.into_iter().filter(|lane| lane.lane.resource == number).collect();
         let all = lanes.iter().map(|lane| lane.documents + lane.tombstones).sum();
         if !query.lagging {
-            let ended = self.walk_log(&mut page, &lanes, &[]).await?;
+            let ended = self.walk_log(&mut page, &lanes, &BTreeMap::new()).await?;
             return Ok(page.end(all, ended));
         }
         let owed = self.owed(&mut page).await?;
-        let unread: u64 = owed.lanes.iter().map(|(position, head)| head.0.saturating_sub(position.0)).sum();
+        let unread: u64 = owed.lanes.values().map(|(position, head)| head.0.saturating_sub(position.0)).sum();
         let ended = page.is_full() || self.walk_log(&mut page, &lanes, &owed.lanes).await?;
         let more = page.is_full() && (owed.total + unread) > 0;
         Ok(page.end(owed.total + unread, ended && !more))
@@ -153,12 +154,15 @@ impl App {
             None => None,
         };
         let number = page.subscription.number();
-        let (skip, limit) = (page.skip as u64, page.query.limit);
-        let list = ListOwed { subscription: number, after, skip, limit };
+        let limit = page.skip + page.query.limit;
+        let list = ListOwed { subscription: number, after, limit };
         let owed = self.journey.ask(number, |reply| Command::Owed(list, reply)).await;
         let owed = owed.flatten().ok_or(Failure::Stopping)?;
-        page.skip -= owed.skipped as usize;
-        for group in owed.documents.chunk_by(|a, b| a.0 == b.0) {
+        let skipped = page.skip.min(owed.documents.len());
+        page.skip -= skipped;
+        let shown = owed.documents[skipped..].iter().take(page.query.limit);
+        let shown: Vec<(u8, Ordinal)> = shown.copied().collect();
+        for group in shown.chunk_by(|a, b| a.0 == b.0) {
             let lane = LaneId { resource: page.subscription.compiled.resource.number, index: group[0].0 };
             let ordinals: Vec<Ordinal> = group.iter().map(|(_, ordinal)| *ordinal).collect();
             for ordinals in ordinals.chunks(SLICE) {
@@ -177,7 +181,7 @@ impl App {
         &self,
         page: &mut Filling<'_>,
         lanes: &[LaneState],
-        readers: &[(Seq, Seq)],
+        readers: &BTreeMap<u8, (Seq, Seq)>,
     ) -> Done<bool> {
         for state in lanes {
             let index = state.lane.index;
@@ -186,7 +190,7 @@ impl App {
                 Some(Place::Log(lane, seq)) if index == lane => seq,
                 _ => Seq(0),
             };
-            after = after.max(readers.get(usize::from(index)).map_or(Seq(0), |(position, _)| *position));
+            after = after.max(readers.get(&index).map_or(Seq(0), |(position, _)| *position));
             let here = (state.documents + state.tombstones) as usize;
             if !page.query.lagging && after == Seq(0) && page.skip >= here {
                 page.skip -= here;
@@ -223,6 +227,7 @@ impl App {
         let settings = settings(page.subscription);
         let mut before = None;
         for (document, glimpse) in found.iter().zip(examined.glimpses) {
+            let Some(glimpse) = glimpse else { continue };
             let wanted = match (page.query.lagging, log) {
                 (false, _) => true,
                 (true, false) => glimpse.lags(),

@@ -29,7 +29,7 @@ impl App {
         };
         let rows = document.iter().map(|document| (lane.index, document.row)).collect();
         let Examined { mut glimpses, condition } = self.examine(&subscription, rows).await?;
-        let glimpse = glimpses.pop();
+        let glimpse = glimpses.pop().flatten();
         let dead = match (&document, glimpse.as_ref().is_some_and(|glimpse| glimpse.dead)) {
             (Some(document), true) => {
                 // Dead letters are not kept in memory: the ledger has to know what the thread knows.
@@ -66,7 +66,7 @@ impl App {
         rows: Vec<(u8, flare_model::document::Row)>,
     ) -> Done<Examined> {
         let number = subscription.number();
-        let examined = self.journey.ask(number, |reply| Command::Examine(number, rows, reply)).await;
+        let examined = self.journey.ask(number, |reply| Command::Examine(number, rows.clone(), reply)).await;
         examined.flatten().ok_or(Failure::Stopping)
     }
 }

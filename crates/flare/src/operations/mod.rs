@@ -1,16 +1,18 @@
 //! What can be done with Flare's entities, whoever asks: checked, stored, and made known to the journey.
 
+mod attempts;
 mod dead_letters;
-mod notices;
-mod passive;
 mod drift;
 mod explain;
+mod notices;
+mod passive;
 mod replays;
 mod resources;
 mod retention;
 mod secrets;
 mod shards;
 mod subscriptions;
+mod trials;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,12 +26,13 @@ use flare_provider::{Entity, EntityKind, ErrorKind, ProviderError, Store};
 use http::HeaderValue;
 use tokio_util::sync::CancellationToken;
 
+pub use drift::{DriftQuery, Place};
 pub use notices::Notices;
 pub use passive::{DeliverQuery, ReserveQuery, StreamQuery};
-pub use drift::{DriftQuery, Place};
 pub use replays::ReplayDraft;
 pub use secrets::RotationDraft;
 pub use shards::Rearrangements;
+pub use trials::TestDraft;
 
 use crate::config::Config;
 use crate::door::Clock;
@@ -90,6 +93,8 @@ pub struct App {
     rearrangements: Rearrangements,
     /// Changes of the catalog happen one after the other, so that memory and store agree.
     catalog: tokio::sync::Mutex<()>,
+    /// Tests under way.
+    tests: tokio::sync::Semaphore,
 }
 
 impl App {
@@ -130,6 +135,7 @@ impl App {
             notices,
             rearrangements,
             catalog: tokio::sync::Mutex::default(),
+            tests: tokio::sync::Semaphore::new(trials::AT_ONCE),
         }
     }
 

@@ -206,12 +206,14 @@ impl App {
         let number = subscription.number();
         let (mut after, mut total) = (None, 0);
         loop {
-            let list = ListOwed { subscription: number, after, skip: 0, limit: SLICE };
+            let list = ListOwed { subscription: number, after, limit: SLICE };
             let owed = self.journey.ask(number, |reply| Command::Owed(list, reply)).await;
             let owed = owed.flatten().ok_or(Failure::Stopping)?.documents;
+            // Each of its threads answers so many: beyond the first, some of another may be missing.
+            let owed = &owed[..owed.len().min(SLICE)];
             let Some(last) = owed.last() else { return Ok(total) };
             after = Some(*last);
-            total += self.request_all(subscription, &owed, replay).await?;
+            total += self.request_all(subscription, owed, replay).await?;
         }
     }
 

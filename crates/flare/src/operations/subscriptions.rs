@@ -283,6 +283,7 @@ impl App {
         self.journey.remove(current.number()).await;
         self.store.catalog.delete(EntityKind::Subscription, id.as_str()).await?;
         self.registry.remove_subscription(id);
+        self.journey.observe().forget(current.number());
         tracing::info!(subscription.id = %id, "subscription deleted");
         Ok(())
     }

@@ -10,6 +10,7 @@
 
 mod support;
 
+mod attempts;
 mod bulk;
 mod clocks;
 mod content;
@@ -38,4 +39,5 @@ mod signatures;
 mod simulate;
 mod stopping;
 mod subscriptions;
+mod trials;
 mod verdicts;

@@ -2,3 +2,4 @@
 
 pub mod explain;
 pub mod simulate;
+pub mod tail;

@@ -1,5 +1,6 @@
 //! `/resources/:rid/subscriptions`.
 
+pub mod attempts;
 pub mod create;
 pub mod dead_letters;
 pub mod delete;
@@ -16,6 +17,7 @@ pub mod settle;
 pub mod show;
 pub mod status;
 pub mod stream;
+pub mod test;
 
 use axum::extract::Path;
 use flare_model::ids::{ResourceId, SubscriptionId};

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use flare_model::feed::Attempt;
 use http::header::HeaderName;
-use http_body_util::BodyExt;
 use tokio::sync::{mpsc, oneshot};
 
 use super::super::change::Change;
@@ -202,7 +201,7 @@ impl Shard {
                 revision: change.document.revision.clone(),
                 token,
                 headers: head.headers,
-                body: whole(body),
+                body,
             });
         }
         let documents = messages.iter().map(|message| (message.token.lane, message.token.ordinal)).collect();
@@ -232,10 +231,4 @@ impl Passive {
         self.reservations.retain(|reservation| !reservation.reply.is_closed());
         self.streams.retain(|stream| !stream.events.is_closed());
     }
-}
-
-/// A body that is all there already.
-fn whole(body: http_body_util::Full<bytes::Bytes>) -> bytes::Bytes {
-    let collected = futures_util::FutureExt::now_or_never(body.collect());
-    collected.map(|Ok(collected)| collected.to_bytes()).unwrap_or_default()
 }

@@ -1,0 +1,45 @@
+//! `GET /resources/:rid/subscriptions/:id/attempts` and `.../attempts/:attempt`.
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use flare_model::ids::{ResourceId, SubscriptionId};
+use http::{StatusCode, Uri};
+
+use super::{Ids, ids};
+use crate::http::error::ApiError;
+use crate::http::page::{self, PageQuery};
+use crate::http::{AppState, body};
+use crate::observe::{Outcome, Wanted};
+
+/// Lists the last attempts.
+pub async fn list(State(app): AppState, path: Ids, uri: Uri) -> Result<Response, ApiError> {
+    let (resource, id) = ids(path);
+    let page = PageQuery::read(&app, &uri, &["document", "outcome"])?;
+    let mut wanted = Wanted::default();
+    for (name, value) in page::pairs(&uri) {
+        match name.as_str() {
+            "document" => wanted.document = Some(app.document_url(&value)?.to_string()),
+            "outcome" => wanted.outcome = Some(outcome(&value)?),
+            _ => {}
+        }
+    }
+    let found = app.attempts(&resource, &id, &wanted, page.offset, page.limit)?;
+    Ok(page.answer(found.total, "attempts", found.attempts))
+}
+
+/// Shows one attempt.
+pub async fn show(
+    State(app): AppState,
+    Path((resource, id, attempt)): Path<(String, String, String)>,
+) -> Result<Response, ApiError> {
+    let (resource, id) = (ResourceId::new(resource), SubscriptionId::new(id));
+    Ok(body::answer(StatusCode::OK, &app.attempt(&resource, &id, &attempt)?))
+}
+
+fn outcome(value: &str) -> Result<Outcome, ApiError> {
+    let found = Outcome::NAMES.iter().find(|(name, _)| *name == value);
+    found.map(|(_, outcome)| *outcome).ok_or_else(|| {
+        let names = Outcome::NAMES.map(|(name, _)| name).join(", ");
+        ApiError::bad_request(format!("outcome must be one of {names}, got `{value}`"))
+    })
+}

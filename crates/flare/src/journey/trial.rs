@@ -1,0 +1,60 @@
+//! A test notification: it is built and sent as any other, to the same address under the same rules, on a connection
+//! of its own; nothing is recorded of it, and no feed, rate or pause is asked.
+
+use std::sync::Arc;
+
+use flare_model::feed::Attempt;
+use flare_model::time::Timestamp;
+use http::header::{HeaderName, HeaderValue};
+use tokio::sync::oneshot;
+
+use super::change::Change;
+use super::compiled::Compiled;
+use super::courier::deliver;
+use super::judge::Ending;
+use super::message::{self, Outgoing};
+use super::shard::Shared;
+use crate::observe::Phases;
+
+const FLARE_TEST: HeaderName = HeaderName::from_static("flare-test");
+
+/// What to send.
+pub struct Trial {
+    /// To whom.
+    pub compiled: Arc<Compiled>,
+    /// About which document.
+    pub change: Arc<Change>,
+    /// What to tell.
+    pub attempt: Attempt,
+    /// The notification's id, which no other has.
+    pub id: String,
+}
+
+/// How it went.
+pub struct Tried {
+    /// As it was sent.
+    pub request: Outgoing,
+    /// When it began.
+    pub began: Timestamp,
+    /// How it ended.
+    pub ending: Ending,
+    /// How long its parts took.
+    pub phases: Phases,
+}
+
+/// Sends a test and tells how it went.
+pub async fn run(shared: Arc<Shared>, trial: Box<Trial>, reply: oneshot::Sender<Tried>) {
+    let began = shared.clock.now();
+    let request = |_, now| {
+        let id = trial.id.clone();
+        let mut request = message::request_as(&trial.compiled, &trial.change, &trial.attempt, None, now, id);
+        request.headers_mut().insert(FLARE_TEST, HeaderValue::from_static("true"));
+        request
+    };
+    let host = &trial.compiled.requests[trial.attempt.action as usize].host;
+    let mut phases = Phases::begin(shared.clock.monotonic());
+    let timeout = trial.compiled.spec.timeout;
+    let ending = deliver(&shared, host, &mut None, timeout, &mut phases, request).await;
+    let phases = phases.end(shared.clock.monotonic());
+    let _ = reply.send(Tried { request: request(false, began), began, ending, phases });
+}

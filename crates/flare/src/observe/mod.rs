@@ -1,0 +1,147 @@
+//! What is watched of deliveries: the last attempts of each subscription, and those that end now.
+//!
+//! Kept in memory and gone with the process: what was given up is in the dead letters, which are durable.
+
+mod attempt;
+mod redact;
+mod tail;
+mod trail;
+mod view;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flare_model::ids::SubscriptionNumber;
+use flare_model::time::Timestamp;
+use parking_lot::Mutex;
+
+pub use attempt::{Entry, Exchange, Outcome, Phases};
+pub use tail::{News, Watcher};
+pub use view::{AttemptDetail, AttemptView, RequestView, ResponseView, Timing};
+
+use tail::Tail;
+use trail::Trail;
+
+/// Bounds of what is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Attempts of one subscription; 0 keeps none.
+    pub quantity: usize,
+    /// The oldest that is shown.
+    pub age: Duration,
+    /// Memory for all of them, for each delivery thread.
+    pub bytes: usize,
+    /// Of so many attempts that succeeded one is kept whole, the first among them; 0 for none.
+    pub sample: u32,
+    /// How much of a body is kept.
+    pub excerpt: usize,
+    /// How many may watch at once.
+    pub watchers: usize,
+}
+
+/// All that is watched. Each delivery thread writes to a trail of its own, so that nobody waits for another; readers
+/// take a trail for as long as it takes to copy pointers.
+pub struct Observe {
+    limits: Limits,
+    /// Different in every process, so that an id of the last one finds nothing in this.
+    epoch: u64,
+    trails: Vec<Mutex<Trail>>,
+    tail: Tail,
+}
+
+/// Which attempts.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Only of this document.
+    pub document: Option<String>,
+    /// Only those that ended so.
+    pub outcome: Option<Outcome>,
+}
+
+impl Wanted {
+    fn fits(&self, entry: &Entry) -> bool {
+        self.document.as_ref().is_none_or(|url| **url == *entry.url)
+            && self.outcome.is_none_or(|outcome| outcome == entry.outcome)
+    }
+}
+
+impl Observe {
+    /// For so many delivery threads.
+    pub fn new(limits: Limits, epoch: u64, threads: usize) -> Arc<Observe> {
+        let trails = (0..threads).map(|_| Mutex::new(Trail::new(limits))).collect();
+        Arc::new(Observe { limits, epoch, trails, tail: Tail::new(limits.watchers) })
+    }
+
+    /// The end of it for one delivery thread.
+    pub fn desk(self: &Arc<Observe>, thread: usize) -> Desk {
+        Desk { observe: self.clone(), thread }
+    }
+
+    /// Attempts of a subscription, the newest first, none older than the bound; and how many there are.
+    pub fn attempts(
+        &self,
+        subscription: SubscriptionNumber,
+        wanted: &Wanted,
+        now: Timestamp,
+    ) -> Vec<Arc<Entry>> {
+        let mut found: Vec<Arc<Entry>> = Vec::new();
+        for trail in &self.trails {
+            found.extend(trail.lock().of(subscription).cloned());
+        }
+        found.retain(|entry| now.since(entry.began) <= self.limits.age && wanted.fits(entry));
+        found.sort_by_key(|entry| std::cmp::Reverse((entry.began, entry.id.number)));
+        found
+    }
+
+    /// A subscription is gone.
+    pub fn forget(&self, subscription: SubscriptionNumber) {
+        self.trails.iter().for_each(|trail| trail.lock().forget(subscription));
+    }
+
+    /// Watches attempts as they end; nothing when too many watch already.
+    pub fn watch(&self) -> Option<Watcher> {
+        self.tail.watch()
+    }
+
+    /// Nobody watches any more: the node stops.
+    pub fn close(&self) {
+        self.tail.close();
+    }
+}
+
+/// Where a delivery thread leaves its attempts.
+pub struct Desk {
+    observe: Arc<Observe>,
+    thread: usize,
+}
+
+impl Desk {
+    /// Keeps an attempt that has ended.
+    pub fn note(
+        &self,
+        job: &crate::journey::Job,
+        ending: &crate::journey::Ending,
+        began: Timestamp,
+        phases: Phases,
+    ) {
+        let observe = &*self.observe;
+        let limits = &observe.limits;
+        let watched = observe.tail.is_watched();
+        if limits.quantity == 0 && !watched {
+            return;
+        }
+        let outcome = Outcome::of(&job.compiled.spec, ending);
+        let mut trail = observe.trails[self.thread].lock();
+        let (number, whole) = trail.next(job.compiled.number, outcome);
+        let id = attempt::Id { epoch: observe.epoch, thread: self.thread, number };
+        let entry =
+            Arc::new(Entry::new(id, job, ending, outcome, began, phases, whole.then_some(limits.excerpt)));
+        if limits.quantity > 0 {
+            trail.push(entry.clone());
+        }
+        drop(trail);
+        if watched {
+            observe.tail.tell(entry);
+        }
+    }
+}

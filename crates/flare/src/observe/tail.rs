@@ -1,0 +1,90 @@
+//! Attempts as they end, for whoever watches. Costs one load of a counter when nobody does.
+//!
+//! Bound: [`KEPT`] attempts for all watchers together. When full: the oldest goes, and a watcher that had not come to
+//! it is told how many it missed; delivery never waits.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::{self, Receiver, Sender};
+use tokio_util::sync::CancellationToken;
+
+use super::attempt::Entry;
+
+const KEPT: usize = 1024;
+
+/// The way to the watchers.
+pub struct Tail {
+    sender: Sender<Arc<Entry>>,
+    watchers: Arc<AtomicUsize>,
+    most: usize,
+    closed: CancellationToken,
+}
+
+/// What a watcher hears.
+pub enum News {
+    /// An attempt has ended.
+    Ended(Arc<Entry>),
+    /// So many were missed.
+    Skipped(u64),
+}
+
+/// One who watches. Dropping it ends that.
+pub struct Watcher {
+    receiver: Receiver<Arc<Entry>>,
+    watchers: Arc<AtomicUsize>,
+    closed: CancellationToken,
+}
+
+impl Tail {
+    /// For so many watchers at most.
+    pub fn new(most: usize) -> Tail {
+        let (sender, _) = broadcast::channel(KEPT);
+        Tail { sender, watchers: Arc::default(), most, closed: CancellationToken::new() }
+    }
+
+    /// Whether anybody watches.
+    pub fn is_watched(&self) -> bool {
+        self.watchers.load(Ordering::Relaxed) > 0
+    }
+
+    /// An attempt has ended.
+    pub fn tell(&self, entry: Arc<Entry>) {
+        // The last watcher may have left just now.
+        let _ = self.sender.send(entry);
+    }
+
+    /// Watches from now on; nothing when too many do.
+    pub fn watch(&self) -> Option<Watcher> {
+        let room = |watching: usize| (watching < self.most).then_some(watching + 1);
+        self.watchers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).ok()?;
+        let receiver = self.sender.subscribe();
+        Some(Watcher { receiver, watchers: self.watchers.clone(), closed: self.closed.clone() })
+    }
+
+    /// Every watcher hears that it is over.
+    pub fn close(&self) {
+        self.closed.cancel();
+    }
+}
+
+impl Watcher {
+    /// The next news; nothing once the node stops.
+    pub async fn next(&mut self) -> Option<News> {
+        tokio::select! {
+            () = self.closed.cancelled() => None,
+            heard = self.receiver.recv() => match heard {
+                Ok(entry) => Some(News::Ended(entry)),
+                Err(RecvError::Lagged(missed)) => Some(News::Skipped(missed)),
+                Err(RecvError::Closed) => None,
+            },
+        }
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.watchers.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,203 @@
+//! Attempts as users see them: an entry comes in, JSON goes out.
+
+use std::time::Duration;
+
+use flare_model::duration::HumanDuration;
+use flare_model::feed::Action;
+use flare_model::ids::{ResourceId, SubscriptionId};
+use flare_model::revision::Revision;
+use flare_model::time::Timestamp;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use super::attempt::{Entry, Exchange, Outcome, Phases};
+use super::redact;
+use crate::journey::{Compiled, message};
+
+/// One attempt in a list, or live.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AttemptView {
+    /// Its id.
+    pub id: String,
+    /// The resource.
+    pub resource: ResourceId,
+    /// Who was told.
+    pub subscription: SubscriptionId,
+    /// About what.
+    pub document: String,
+    /// What was told.
+    pub action: Action,
+    /// In which revision.
+    pub revision: Revision,
+    /// Which attempt for this revision, from 1.
+    pub attempt: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The answer's status.
+    pub status: Option<u16>,
+    /// What went wrong where there was no answer.
+    pub error: Option<String>,
+    /// When it began.
+    pub began_at: Timestamp,
+    /// How long its parts took.
+    pub timing: Timing,
+    /// The notification's id.
+    pub webhook_id: String,
+    /// The replay that asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay: Option<String>,
+    /// Who sent it.
+    pub node: &'static str,
+}
+
+/// How long the parts took, from the beginning of the attempt.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Timing {
+    /// From the acceptance of the change to the attempt; of a first attempt only.
+    queued: Option<HumanDuration>,
+    /// How long connecting took; nothing where an open connection was used.
+    connect: Option<HumanDuration>,
+    /// Until the head of the answer was there.
+    first_byte: Option<HumanDuration>,
+    /// Until the end of the answer.
+    total: HumanDuration,
+}
+
+/// One attempt, whole.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AttemptDetail {
+    /// What the list says.
+    #[serde(flatten)]
+    pub view: AttemptView,
+    /// What was sent.
+    pub request: RequestView,
+    /// What came back, where anything did.
+    pub response: Option<ResponseView>,
+}
+
+/// What was sent.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestView {
+    method: String,
+    url: String,
+    /// Nothing where only the compact entry was kept.
+    headers: Option<Headers>,
+    body: Option<String>,
+    body_bytes: Option<usize>,
+}
+
+/// What came back.
+#[derive(Serialize)]
+pub struct ResponseView {
+    status: u16,
+    headers: Option<Headers>,
+    body: Option<String>,
+}
+
+/// Headers as an object; the values of one name in a list.
+pub struct Headers(Vec<(String, String)>);
+
+impl Serialize for Headers {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for group in self.0.chunk_by(|a, b| a.0 == b.0) {
+            let values: Vec<&str> = group.iter().map(|(_, value)| value.as_str()).collect();
+            map.serialize_entry(&group[0].0, &values)?;
+        }
+        map.end()
+    }
+}
+
+impl Timing {
+    /// Of these parts; `queued` where it is known.
+    pub fn new(phases: Phases, queued: Option<Duration>) -> Timing {
+        let micros = |time: Duration| HumanDuration(Duration::from_micros(time.as_micros() as u64));
+        Timing {
+            queued: queued.map(HumanDuration),
+            connect: phases.connect.map(micros),
+            first_byte: phases.first_byte.map(micros),
+            total: micros(phases.total),
+        }
+    }
+}
+
+impl AttemptView {
+    /// What the list says of an attempt.
+    pub fn new(entry: &Entry) -> AttemptView {
+        let attempt = &entry.attempt;
+        let first = attempt.attempts == 0 && attempt.replay == 0;
+        AttemptView {
+            id: entry.id.to_string(),
+            resource: entry.compiled.resource.id().clone(),
+            subscription: entry.compiled.id.clone(),
+            document: entry.url.to_string(),
+            action: attempt.action,
+            revision: entry.revision.clone(),
+            attempt: attempt.attempts.saturating_add(1),
+            outcome: entry.outcome,
+            status: entry.status,
+            error: entry.exchange.as_ref().and_then(|exchange| exchange.error.clone()),
+            began_at: entry.began,
+            timing: Timing::new(entry.phases, first.then(|| entry.began.since(entry.updated_at))),
+            webhook_id: message::notification_id(&entry.compiled, &entry.url, attempt),
+            replay: (attempt.replay != 0).then(|| message::replay_id(attempt.replay)),
+            node: "local",
+        }
+    }
+}
+
+impl AttemptDetail {
+    /// All that is known of an attempt.
+    pub fn new(entry: &Entry) -> AttemptDetail {
+        let exchange = entry.exchange.as_deref();
+        AttemptDetail {
+            view: AttemptView::new(entry),
+            request: RequestView::new(
+                &entry.compiled,
+                entry.attempt.action,
+                &entry.url,
+                &entry.revision,
+                exchange,
+            ),
+            response: entry.status.map(|status| ResponseView::new(status, exchange)),
+        }
+    }
+}
+
+impl RequestView {
+    /// The request of an action about a document, with what was kept of it.
+    pub fn new(
+        compiled: &Compiled,
+        action: Action,
+        url: &str,
+        revision: &Revision,
+        kept: Option<&Exchange>,
+    ) -> RequestView {
+        let target = compiled.spec.target(action);
+        let mut path = String::new();
+        target.url.render_path(&compiled.resource.values(url), &revision.to_string(), &mut path);
+        let scheme = if target.url.https() { "https" } else { "http" };
+        RequestView {
+            method: target.method.to_owned(),
+            url: format!("{scheme}://{}{}", target.url.authority(), redact::path_and_query(&path)),
+            headers: kept.map(|kept| Headers(kept.headers.clone())),
+            body: kept.map(|kept| String::from_utf8_lossy(&kept.body).into_owned()),
+            body_bytes: kept.map(|kept| kept.body_bytes),
+        }
+    }
+}
+
+impl ResponseView {
+    /// An answer, with what was kept of it.
+    pub fn new(status: u16, kept: Option<&Exchange>) -> ResponseView {
+        ResponseView {
+            status,
+            headers: kept.map(|kept| Headers(kept.answer_headers.clone())),
+            body: kept.map(|kept| String::from_utf8_lossy(&kept.answer).into_owned()),
+        }
+    }
+}
