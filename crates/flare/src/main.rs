@@ -26,6 +26,7 @@ fn main() -> Exit {
         Command::Plain(plain) => {
             cli::answer(plain, cli.output, &mut std::io::stdout()).map_err(anyhow::Error::from)
         }
+        Command::Remote(remote) => cli::remote::run(remote, cli.output),
         Command::Start(args) => start(args),
         Command::Migrate { action } => migrate::run(action, cli.output, &mut std::io::stdout()),
     };

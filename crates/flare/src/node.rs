@@ -244,7 +244,8 @@ fn plan(
     })
 }
 
-fn tls() -> anyhow::Result<Arc<rustls::ClientConfig>> {
+/// How Flare speaks TLS to others.
+pub fn tls() -> anyhow::Result<Arc<rustls::ClientConfig>> {
     let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)

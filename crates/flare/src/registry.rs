@@ -137,6 +137,15 @@ impl Registry {
         Slice { total: all.len(), entries: all.values().skip(offset).take(limit).cloned().collect() }
     }
 
+    /// Subscriptions of all resources, by resource and in order of creation.
+    pub fn all_subscriptions(&self, offset: usize, limit: usize) -> Slice<Arc<Subscription>> {
+        let inner = self.inner.read();
+        let resources = inner.ordered.values();
+        let all =
+            resources.filter_map(|resource| inner.by_resource.get(resource.id())).flat_map(BTreeMap::values);
+        Slice { total: inner.subscriptions.len(), entries: all.skip(offset).take(limit).cloned().collect() }
+    }
+
     /// A subscription was created or changed.
     pub fn put_subscription(&self, subscription: Arc<Subscription>) {
         let mut inner = self.inner.write();

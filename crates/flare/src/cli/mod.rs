@@ -4,6 +4,7 @@
 mod completions;
 mod config;
 mod exit;
+pub mod remote;
 mod version;
 
 use std::io::{self, Write};
@@ -49,6 +50,9 @@ pub enum Command {
         #[command(subcommand)]
         action: Migrate,
     },
+    /// A command that talks to a running node.
+    #[command(flatten)]
+    Remote(remote::Remote),
     /// A command that needs neither node nor store.
     #[command(flatten)]
     Plain(Plain),
@@ -193,7 +197,9 @@ mod tests {
         let error = Cli::try_parse_from(["flare"]).unwrap_err();
         assert_eq!(error.exit_code(), i32::from(Exit::Usage.code()));
         let help = error.to_string();
-        for word in ["start", "version", "config", "migrate", "completions", "Exit codes"] {
+        for word in
+            ["start", "status", "tail", "replay", "version", "config", "migrate", "completions", "Exit codes"]
+        {
             assert!(help.contains(word), "{word}: {help}");
         }
     }
@@ -207,6 +213,24 @@ mod tests {
         assert_eq!(sources.file, Some("a.toml".into()));
         let flags: Vec<_> = sources.flags.iter().map(|flag| (flag.key, flag.value.as_str())).collect();
         assert_eq!(flags, [("provider.embedded.path", "d"), ("http.server.addr", "127.0.0.1:1")]);
+    }
+
+    #[test]
+    fn a_replay_takes_one_scope() {
+        let words = ["flare", "replay", "sub_1", "--lagging", "--wait", "--url", "http://h:1"];
+        let cli = Cli::try_parse_from(words).unwrap();
+        let Command::Remote(remote::Remote::Replay { node, what }) = cli.command else { panic!("{cli:?}") };
+        assert_eq!(node.url.unwrap(), "http://h:1/");
+        assert!(what.lagging && what.wait);
+        for words in [
+            &["flare", "replay"][..],
+            &["flare", "replay", "sub_1", "--lagging", "--dead-letters"],
+            &["flare", "replay", "sub_1", "--since", "yesterday"],
+            &["flare", "status", "--url", "nowhere"],
+            &["flare", "status", "--url", "ftp://h"],
+        ] {
+            assert_eq!(Cli::try_parse_from(words).unwrap_err().exit_code(), 2, "{words:?}");
+        }
     }
 
     #[test]

@@ -63,6 +63,8 @@ pub fn routes(app: Arc<App>) -> Router {
             "/resources/{rid}/subscriptions/{id}/dead-letters",
             get(subscriptions::dead_letters::list).delete(subscriptions::dead_letters::discard),
         )
+        .route("/subscriptions", get(subscriptions::all::list))
+        .route("/subscriptions/{id}", get(subscriptions::all::show))
         .route("/documents", post(documents::bulk::handle))
         .route(
             "/documents/{*url}",

@@ -6,6 +6,7 @@ mod drift;
 mod explain;
 mod notices;
 mod passive;
+mod overview;
 mod replays;
 mod resources;
 mod retention;

@@ -318,7 +318,12 @@ impl App {
     /// `GET .../status`.
     pub async fn status(&self, resource: &ResourceId, id: &SubscriptionId) -> Done<StatusView> {
         let subscription = self.subscription(resource, id)?;
-        let seen = self.inspect(&subscription).await?;
+        self.status_view(&subscription).await
+    }
+
+    /// How a subscription stands.
+    pub(super) async fn status_view(&self, subscription: &Subscription) -> Done<StatusView> {
+        let seen = self.inspect(subscription).await?;
         let (status, since, reason) = self.status_of(&subscription.stored, &seen);
         let tally = seen.tally;
         Ok(StatusView {

@@ -191,7 +191,7 @@ async fn attempts_are_told_live_to_those_who_watch() {
     let mut none = Tail::watch(&story.flare, "?resource=res_none").await;
     story.put(1, 1).await;
     story.put(2, 5).await;
-    let mut seen = vec![all.line().await.unwrap(), all.line().await.unwrap()];
+    let mut seen = [all.line().await.unwrap(), all.line().await.unwrap()];
     seen.sort_by_key(|line| line["document"].to_string());
     assert_eq!(
         (&seen[0]["document"], &seen[1]["document"]),

@@ -13,6 +13,7 @@ mod support;
 mod attempts;
 mod bulk;
 mod clocks;
+mod commands;
 mod content;
 mod crashes;
 mod dead_hosts;

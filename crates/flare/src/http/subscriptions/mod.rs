@@ -1,5 +1,6 @@
 //! `/resources/:rid/subscriptions`.
 
+pub mod all;
 pub mod attempts;
 pub mod create;
 pub mod dead_letters;

@@ -1,0 +1,25 @@
+//! `GET /subscriptions` and `GET /subscriptions/:id`: whatever the resource.
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use flare_model::ids::SubscriptionId;
+use http::{StatusCode, Uri};
+
+use crate::http::error::ApiError;
+use crate::http::page::PageQuery;
+use crate::http::{AppState, body};
+
+/// Lists how the subscriptions of all resources stand.
+pub async fn list(State(app): AppState, uri: Uri) -> Result<Response, ApiError> {
+    let page = PageQuery::read(&app, &uri, &[])?;
+    let found = app.overview(page.offset, page.limit).await?;
+    Ok(page.answer(found.total as u64, "subscriptions", found.entries))
+}
+
+/// Shows a subscription.
+pub async fn show(State(app): AppState, Path(id): Path<String>) -> Result<Response, ApiError> {
+    let id = SubscriptionId::new(id);
+    let found = app.registry.subscription_by_id(&id);
+    let subscription = found.ok_or_else(|| ApiError::not_found(format!("there is no subscription {id}")))?;
+    Ok(body::answer(StatusCode::OK, &app.view(&subscription).await?))
+}
