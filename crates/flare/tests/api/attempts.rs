@@ -214,7 +214,7 @@ async fn only_so_many_may_watch_and_leaving_makes_room() {
     let setup = Setup::default().with("FLARE_DELIVERY_ATTEMPTS_WATCHERS", "1");
     let flare = setup.start().await;
     let first = Tail::watch(&flare, "").await;
-    flare.api().get("/tail").await.refused(503, &["delivery.attempts.watchers"]);
+    flare.api().get("/tail").await.refused(429, &["delivery.attempts.watchers"]);
     drop(first);
     let addr = flare.addr();
     until("there is room", || async move {
