@@ -3,6 +3,8 @@
 //! Kept in memory and gone with the process: what was given up is in the dead letters, which are durable.
 
 mod attempt;
+#[cfg(test)]
+mod fixture;
 mod redact;
 mod tail;
 mod trail;
@@ -131,15 +133,10 @@ impl Desk {
             return;
         }
         let outcome = Outcome::of(&job.compiled.spec, ending);
-        let mut trail = observe.trails[self.thread].lock();
-        let (number, whole) = trail.next(job.compiled.number, outcome);
-        let id = attempt::Id { epoch: observe.epoch, thread: self.thread, number };
-        let entry =
-            Arc::new(Entry::new(id, job, ending, outcome, began, phases, whole.then_some(limits.excerpt)));
-        if limits.quantity > 0 {
-            trail.push(entry.clone());
-        }
-        drop(trail);
+        let entry = observe.trails[self.thread].lock().note(job.compiled.number, outcome, |number, whole| {
+            let id = attempt::Id { epoch: observe.epoch, thread: self.thread, number };
+            Entry::new(id, job, ending, outcome, began, phases, whole.then_some(limits.excerpt))
+        });
         if watched {
             observe.tail.tell(entry);
         }

@@ -88,3 +88,29 @@ impl Drop for Watcher {
         self.watchers.fetch_sub(1, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::fixture::{compiled, entry};
+
+    #[tokio::test]
+    async fn a_watcher_that_is_too_slow_hears_how_much_it_missed() {
+        let tail = Tail::new(1);
+        assert!(!tail.is_watched());
+        let mut watcher = tail.watch().unwrap();
+        assert!(tail.is_watched() && tail.watch().is_none(), "there is room for one");
+        let one = compiled(1);
+        for number in 0..KEPT as u64 + 10 {
+            tail.tell(Arc::new(entry(&one, number, 0)));
+        }
+        let Some(News::Skipped(10)) = watcher.next().await else { panic!("ten were missed") };
+        let Some(News::Ended(next)) = watcher.next().await else { panic!("the rest is there") };
+        assert_eq!(next.id.number, 10);
+        drop(watcher);
+        assert!(!tail.is_watched());
+        let mut last = tail.watch().unwrap();
+        tail.close();
+        assert!(last.next().await.is_none());
+    }
+}

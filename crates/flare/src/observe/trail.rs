@@ -27,46 +27,48 @@ struct Ring {
     successes: u32,
 }
 
+impl Ring {
+    /// Whether a success is the first, or the next of so many.
+    fn is_sampled(&mut self, sample: u32) -> bool {
+        let first = self.successes == 0 && sample > 0;
+        self.successes = (self.successes + 1).checked_rem(sample).unwrap_or(0);
+        first
+    }
+}
+
 impl Trail {
     /// An empty one.
     pub fn new(limits: Limits) -> Trail {
         Trail { limits, rings: HashMap::new(), turn: VecDeque::new(), next: 0, bytes: 0 }
     }
 
-    /// The number of the next attempt, and whether it is to be kept whole: all that did not succeed, and of those that
-    /// did, one in so many.
-    pub fn next(&mut self, subscription: SubscriptionNumber, outcome: Outcome) -> (u64, bool) {
+    /// Keeps an attempt of a subscription that `build` makes of its number and of whether it is to be whole: all that
+    /// did not succeed are, and of those that did, one in so many.
+    pub fn note(
+        &mut self,
+        subscription: SubscriptionNumber,
+        outcome: Outcome,
+        build: impl FnOnce(u64, bool) -> Entry,
+    ) -> Arc<Entry> {
         self.next += 1;
-        if outcome != Outcome::Delivered {
-            return (self.next, true);
+        let turn = &mut self.turn;
+        let ring = self.rings.entry(subscription).or_insert_with(|| {
+            turn.push_back(subscription);
+            Ring::default()
+        });
+        let whole = outcome != Outcome::Delivered || ring.is_sampled(self.limits.sample);
+        let entry = Arc::new(build(self.next, whole));
+        if self.limits.quantity == 0 {
+            return entry;
         }
-        let turn = &mut self.turn;
-        let ring = self.rings.entry(subscription).or_insert_with(|| {
-            turn.push_back(subscription);
-            Ring::default()
-        });
-        let whole = ring.successes == 0 && self.limits.sample > 0;
-        ring.successes = (ring.successes + 1).checked_rem(self.limits.sample).unwrap_or(0);
-        (self.next, whole)
-    }
-
-    /// Keeps an entry.
-    pub fn push(&mut self, entry: Arc<Entry>) {
-        let subscription = entry.compiled.number;
         self.bytes += entry.bytes();
-        let turn = &mut self.turn;
-        let ring = self.rings.entry(subscription).or_insert_with(|| {
-            turn.push_back(subscription);
-            Ring::default()
-        });
-        ring.entries.push_back(entry);
-        while ring.entries.len() > self.limits.quantity
-            || self.bytes > self.limits.bytes && ring.entries.len() > 1
-        {
-            let gone = ring.entries.pop_front().map_or(0, |gone| gone.bytes());
-            self.bytes -= gone;
+        ring.entries.push_back(entry.clone());
+        let too_many = |ring: &Ring| ring.entries.len() > self.limits.quantity;
+        while too_many(ring) || self.bytes > self.limits.bytes && ring.entries.len() > 1 {
+            self.bytes -= ring.entries.pop_front().map_or(0, |gone| gone.bytes());
         }
         while self.bytes > self.limits.bytes && self.drop_in_turn() {}
+        entry
     }
 
     /// Drops the oldest entry of the subscription whose turn it is. False when there is nothing to drop.
@@ -103,73 +105,17 @@ impl Trail {
 mod tests {
     use std::time::Duration;
 
-    use flare_model::feed::{Action, Attempt};
-    use flare_model::ids::{Ordinal, ResourceId, ResourceNumber, Seq, SubscriptionId};
-    use flare_model::resource::{Resource, ResourceView};
-    use flare_model::revision::Revision;
-    use flare_model::subscription::{Draft, check};
-    use flare_model::time::Timestamp;
-
     use super::*;
     use crate::journey::Compiled;
-    use crate::observe::attempt::{Exchange, Id, Phases};
-
-    fn compiled(number: u64) -> Arc<Compiled> {
-        let view = ResourceView {
-            id: ResourceId::new("res"),
-            endpoint: "http://h/{id}".into(),
-            change: serde_json::from_str(r#"{"field":"rev"}"#).unwrap(),
-            lanes: 1,
-            created_at: Timestamp::from_millis(0),
-        };
-        let resource = Arc::new(Resource::compile(view, ResourceNumber(1)).unwrap());
-        let mut draft: Draft = serde_json::from_str(r#"{"endpoint":{"url":"http://c/"}}"#).unwrap();
-        let limits = flare_model::subscription::Limits {
-            default_timeout: Duration::from_secs(1),
-            maximum_timeout: Duration::from_secs(1),
-            default_concurrency: 1,
-            maximum_concurrency: 1,
-        };
-        let spec = check(&mut draft, &resource, &limits).unwrap();
-        let id = SubscriptionId::new(format!("sub_{number}"));
-        let agent = http::HeaderValue::from_static("test");
-        Arc::new(Compiled::new(id, SubscriptionNumber(number), resource, spec, 1, &agent))
-    }
-
-    fn entry(compiled: &Arc<Compiled>, number: u64, bytes: usize) -> Arc<Entry> {
-        let exchange = Exchange {
-            headers: Vec::new(),
-            body: vec![0; bytes],
-            body_bytes: bytes,
-            answer_headers: Vec::new(),
-            answer: Vec::new(),
-            error: None,
-        };
-        Arc::new(Entry {
-            id: Id { epoch: 1, thread: 0, number },
-            began: Timestamp::from_millis(0),
-            phases: Phases::begin(Duration::ZERO),
-            attempt: Attempt {
-                ordinal: Ordinal(0),
-                seq: Seq(1),
-                action: Action::Create,
-                replay: 0,
-                attempts: 0,
-                first_attempt_at: None,
-            },
-            compiled: compiled.clone(),
-            url: "http://h/1".into(),
-            revision: Revision::Integer(1),
-            updated_at: Timestamp::from_millis(0),
-            outcome: Outcome::Failed,
-            status: None,
-            exchange: Some(Box::new(exchange)),
-        })
-    }
+    use crate::observe::fixture::{compiled, entry};
 
     fn trail(quantity: usize, bytes: usize) -> Trail {
         let age = Duration::from_secs(1);
         Trail::new(Limits { quantity, age, bytes, sample: 3, excerpt: 0, watchers: 0 })
+    }
+
+    fn push(trail: &mut Trail, compiled: &Arc<Compiled>, number: u64, bytes: usize) {
+        trail.note(compiled.number, Outcome::Failed, |_, _| entry(compiled, number, bytes));
     }
 
     fn kept(trail: &Trail, number: u64) -> Vec<u64> {
@@ -180,8 +126,8 @@ mod tests {
     fn each_subscription_keeps_its_last_ones() {
         let (one, other) = (compiled(1), compiled(2));
         let mut trail = trail(3, 1 << 20);
-        trail.push(entry(&other, 100, 0));
-        (0..10).for_each(|number| trail.push(entry(&one, number, 0)));
+        push(&mut trail, &other, 100, 0);
+        (0..10).for_each(|number| push(&mut trail, &one, number, 0));
         assert_eq!(
             (kept(&trail, 1), kept(&trail, 2)),
             (vec![7, 8, 9], vec![100]),
@@ -196,24 +142,41 @@ mod tests {
         let many: Vec<_> = (0..20).map(compiled).collect();
         let mut trail = trail(100, 10_000);
         for number in 0..200 {
-            trail.push(entry(&many[number as usize % 20], number, 700));
+            push(&mut trail, &many[number as usize % 20], number, 700);
             assert!(trail.bytes <= 10_000, "{}", trail.bytes);
         }
         let counted: usize = (0..20).flat_map(|n| trail.of(SubscriptionNumber(n))).map(|e| e.bytes()).sum();
         assert_eq!(trail.bytes, counted, "what is counted is what is there");
         assert_eq!(kept(&trail, 19), [199], "the newest is kept");
-        trail.push(entry(&many[0], 1000, 50_000));
+        push(&mut trail, &many[0], 1000, 50_000);
         assert_eq!(trail.bytes, 0, "one that is larger than all there is room for is not kept");
     }
 
     #[test]
     fn of_those_that_succeed_the_first_and_one_in_so_many_are_whole() {
-        let mut trail = trail(10, 10_000);
-        let whole = |trail: &mut Trail, outcome| trail.next(SubscriptionNumber(1), outcome).1;
-        let seen: Vec<bool> = (0..7).map(|_| whole(&mut trail, Outcome::Delivered)).collect();
+        let one = compiled(1);
+        let whole = |trail: &mut Trail, outcome| {
+            let mut whole = false;
+            trail.note(one.number, outcome, |_, wanted| {
+                whole = wanted;
+                entry(&one, 1, 0)
+            });
+            whole
+        };
+        let mut kept = trail(10, 100_000);
+        let seen: Vec<bool> = (0..7).map(|_| whole(&mut kept, Outcome::Delivered)).collect();
         assert_eq!(seen, [true, false, false, true, false, false, true]);
-        assert!(whole(&mut trail, Outcome::Failed) && whole(&mut trail, Outcome::Discarded));
-        trail.limits.sample = 0;
-        assert!(!trail.next(SubscriptionNumber(2), Outcome::Delivered).1);
+        assert!(whole(&mut kept, Outcome::Failed) && whole(&mut kept, Outcome::Discarded));
+        let mut none = trail(10, 100_000);
+        none.limits.sample = 0;
+        assert!(!whole(&mut none, Outcome::Delivered) && whole(&mut none, Outcome::Failed));
+    }
+
+    #[test]
+    fn nothing_is_kept_where_nothing_is_wanted() {
+        let one = compiled(1);
+        let mut trail = trail(0, 10_000);
+        push(&mut trail, &one, 1, 0);
+        assert_eq!((kept(&trail, 1), trail.bytes), (vec![], 0));
     }
 }

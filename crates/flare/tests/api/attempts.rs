@@ -141,6 +141,67 @@ async fn a_failure_without_an_answer_says_what_went_wrong() {
     assert_eq!((&whole["response"], &whole["status"]), (&Value::Null, &Value::Null));
 }
 
+#[tokio::test]
+async fn attempts_that_are_too_old_are_not_shown() {
+    let clock = crate::clocks::Clock::new();
+    let story = Story::with(clock.setup(), Receiver::start().await).await;
+    let subscription = story.subscribe_simply(json!({})).await;
+    story.put(1, 1).await;
+    story.settled(&subscription).await;
+    assert_eq!(attempts(&story, &subscription, "").await["pagination"]["total"], 1);
+    clock.jump(25 * 3_600_000);
+    crate::clocks::noticed(&story, 25 * 3_600_000).await;
+    assert_eq!(attempts(&story, &subscription, "").await["pagination"]["total"], 0);
+}
+
+#[tokio::test]
+async fn several_threads_tell_of_one_subscription() {
+    let setup = Setup::default().with("FLARE_DELIVERY_THREADS", "4");
+    let answer =
+        |request: &Request| Reply::Status(if request.document().contains("/bad") { 500 } else { 200 });
+    let story = Story::with(setup, Receiver::answering(answer).await).await;
+    let url = story.receiver.url("/told");
+    let delivery = json!({"retry": {"interval": "1h", "maxInterval": "1h"}});
+    let subscription =
+        story.subscribe(json!({"endpoint": {"url": url}, "shards": 4, "delivery": delivery})).await;
+    for document in 0..20 {
+        story.put(document, 1).await;
+        story.put(format!("bad{document}"), 1).await;
+    }
+    story.until_status(&subscription, "all were tried", |s| s["delivered"] == 20 && s["failed"] == 20).await;
+    let list = attempts(&story, &subscription, "?limit=100").await;
+    assert_eq!(list["pagination"]["total"], 40);
+    let began: Vec<&str> =
+        list["attempts"].as_array().unwrap().iter().map(|a| a["beganAt"].as_str().unwrap()).collect();
+    assert!(began.is_sorted_by(|newer, older| newer >= older), "{began:?}");
+    let id = subscription.rsplit('/').next().unwrap();
+    for (document, verdict) in [("7", "delivered"), ("bad7", "waiting")] {
+        let path = format!("/explain?document={}&subscription={id}", document_url(document));
+        assert_eq!(story.api().get(&path).await.expect(200).json()["verdict"], verdict);
+    }
+    let mut lagging = std::collections::BTreeSet::new();
+    for offset in (0..28).step_by(7) {
+        let path = format!("{subscription}/documents?lagging=true&limit=7&offset={offset}");
+        let page = story.api().get(&path).await.expect(200).json();
+        assert_eq!(page["pagination"]["total"], 20);
+        lagging.extend(page["documents"].as_array().unwrap().iter().map(|d| d["document"].to_string()));
+    }
+    assert_eq!(lagging.len(), 20);
+    story.receiver.answer(|_| Reply::Status(200));
+    let replay =
+        story.api().post(&format!("{subscription}/replay"), &json!({"scope": "lagging"})).await.expect(202);
+    assert_eq!(replay.json()["total"], 20);
+    let done = until("the replay is through", || async {
+        let progress = story.api().get(replay.header("location")).await.expect(200).json();
+        (progress["state"] == "done").then_some(progress)
+    })
+    .await;
+    assert_eq!(done["done"], 20);
+    assert_eq!(story.settled(&subscription).await["delivered"], 40);
+    let told = story.command(&subscription, "test").await.expect(200).json();
+    assert_eq!(told["outcome"], "delivered");
+}
+
 /// Watches, and hears lines until it is dropped.
 struct Tail {
     body: hyper::body::Incoming,

@@ -1,0 +1,69 @@
+//! For tests: a subscription of nothing in particular, and attempts of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flare_model::feed::{Action, Attempt};
+use flare_model::ids::{Ordinal, ResourceId, ResourceNumber, Seq, SubscriptionId, SubscriptionNumber};
+use flare_model::resource::{Resource, ResourceView};
+use flare_model::revision::Revision;
+use flare_model::subscription::{Draft, Limits, check};
+use flare_model::time::Timestamp;
+
+use super::attempt::{Entry, Exchange, Id, Outcome, Phases};
+use crate::journey::Compiled;
+
+/// A subscription with this number.
+pub fn compiled(number: u64) -> Arc<Compiled> {
+    let view = ResourceView {
+        id: ResourceId::new("res"),
+        endpoint: "http://h/{id}".into(),
+        change: serde_json::from_str(r#"{"field":"rev"}"#).unwrap(),
+        lanes: 1,
+        created_at: Timestamp::from_millis(0),
+    };
+    let resource = Arc::new(Resource::compile(view, ResourceNumber(1)).unwrap());
+    let mut draft: Draft = serde_json::from_str(r#"{"endpoint":{"url":"http://c/"}}"#).unwrap();
+    let limits = Limits {
+        default_timeout: Duration::from_secs(1),
+        maximum_timeout: Duration::from_secs(1),
+        default_concurrency: 1,
+        maximum_concurrency: 1,
+    };
+    let spec = check(&mut draft, &resource, &limits).unwrap();
+    let id = SubscriptionId::new(format!("sub_{number}"));
+    let agent = http::HeaderValue::from_static("test");
+    Arc::new(Compiled::new(id, SubscriptionNumber(number), resource, spec, 1, &agent))
+}
+
+/// An attempt of it that failed, with a body of so many bytes.
+pub fn entry(compiled: &Arc<Compiled>, number: u64, bytes: usize) -> Entry {
+    let exchange = Exchange {
+        headers: Vec::new(),
+        body: vec![0; bytes],
+        body_bytes: bytes,
+        answer_headers: Vec::new(),
+        answer: Vec::new(),
+        error: None,
+    };
+    Entry {
+        id: Id { epoch: 1, thread: 0, number },
+        began: Timestamp::from_millis(0),
+        phases: Phases::begin(Duration::ZERO),
+        attempt: Attempt {
+            ordinal: Ordinal(0),
+            seq: Seq(1),
+            action: Action::Create,
+            replay: 0,
+            attempts: 0,
+            first_attempt_at: None,
+        },
+        compiled: compiled.clone(),
+        url: "http://h/1".into(),
+        revision: Revision::Integer(1),
+        updated_at: Timestamp::from_millis(0),
+        outcome: Outcome::Failed,
+        status: None,
+        exchange: Some(Box::new(exchange)),
+    }
+}
