@@ -14,7 +14,7 @@ use super::courier::deliver;
 use super::judge::Ending;
 use super::message::{self, Outgoing};
 use super::shard::Shared;
-use crate::observe::Phases;
+use crate::observe::{Phases, Spans};
 
 const FLARE_TEST: HeaderName = HeaderName::from_static("flare-test");
 
@@ -39,7 +39,7 @@ pub struct Tried {
     /// How it ended.
     pub ending: Ending,
     /// How long its parts took.
-    pub phases: Phases,
+    pub spans: Spans,
 }
 
 /// Sends a test and tells how it went.
@@ -55,6 +55,6 @@ pub async fn run(shared: Arc<Shared>, trial: Box<Trial>, reply: oneshot::Sender<
     let mut phases = Phases::begin(shared.clock.monotonic());
     let timeout = trial.compiled.spec.timeout;
     let ending = deliver(&shared, host, &mut None, timeout, &mut phases, request).await;
-    let phases = phases.end(shared.clock.monotonic());
-    let _ = reply.send(Tried { request: request(false, began), began, ending, phases });
+    let spans = phases.end(shared.clock.monotonic());
+    let _ = reply.send(Tried { request: request(false, began), began, ending, spans });
 }

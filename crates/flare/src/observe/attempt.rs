@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flare_model::feed::Attempt;
+use flare_model::feed::{Action, Attempt};
+use flare_model::ids::{Ordinal, Seq};
 use flare_model::revision::Revision;
 use flare_model::subscription::Spec;
 use flare_model::time::Timestamp;
@@ -14,7 +15,20 @@ use serde::{Deserialize, Serialize};
 use super::redact;
 use crate::journey::{Compiled, Ending, Job, message};
 
-/// How an attempt ended.
+/// How an attempt ended, and when.
+#[derive(Clone, Copy)]
+pub struct Ended<'a> {
+    /// With an answer, or without.
+    pub ending: &'a Ending,
+    /// What that means.
+    pub outcome: Outcome,
+    /// When it began.
+    pub began: Timestamp,
+    /// How long its parts took.
+    pub spans: Spans,
+}
+
+/// How an attempt ended, in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
@@ -41,68 +55,120 @@ impl Outcome {
     }
 }
 
-/// When the parts of an attempt ended, on the monotonic clock.
+/// An attempt under way: when its parts ended, on the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Phases {
     began: Duration,
-    /// How long connecting took, where a connection was made.
-    pub connect: Option<Duration>,
+    spans: Spans,
+}
+
+/// How long the parts of an attempt took, in microseconds; [`Spans::NONE`] for a part that there was not.
+#[derive(Clone, Copy, Debug)]
+pub struct Spans {
+    /// Connecting, where a connection was made.
+    connect: u32,
     /// From the beginning to the head of the answer.
-    pub first_byte: Option<Duration>,
+    first_byte: u32,
     /// From the beginning to the end.
-    pub total: Duration,
+    total: u32,
+}
+
+impl Spans {
+    const NONE: u32 = u32::MAX;
+
+    /// How long connecting took.
+    pub fn connect(&self) -> Option<Duration> {
+        Self::known(self.connect)
+    }
+
+    /// How long it was until the head of the answer was there.
+    pub fn first_byte(&self) -> Option<Duration> {
+        Self::known(self.first_byte)
+    }
+
+    /// How long it took in all.
+    pub fn total(&self) -> Duration {
+        Duration::from_micros(u64::from(self.total))
+    }
+
+    fn known(micros: u32) -> Option<Duration> {
+        (micros != Self::NONE).then(|| Duration::from_micros(u64::from(micros)))
+    }
+
+    /// No attempt may take as long as an hour, so they fit.
+    fn between(since: Duration, now: Duration) -> u32 {
+        u32::try_from(now.saturating_sub(since).as_micros()).unwrap_or(Self::NONE).min(Self::NONE - 1)
+    }
 }
 
 impl Phases {
     /// It begins.
     pub fn begin(now: Duration) -> Phases {
-        Phases { began: now, connect: None, first_byte: None, total: Duration::ZERO }
+        Phases { began: now, spans: Spans { connect: Spans::NONE, first_byte: Spans::NONE, total: 0 } }
     }
 
     /// Connecting took from `since` to `now`.
     pub fn connected(&mut self, since: Duration, now: Duration) {
-        self.connect = Some(now.saturating_sub(since));
+        self.spans.connect = Spans::between(since, now);
     }
 
     /// The head of the answer is there.
     pub fn answered(&mut self, now: Duration) {
-        self.first_byte = Some(now.saturating_sub(self.began));
+        self.spans.first_byte = Spans::between(self.began, now);
     }
 
     /// It has ended.
-    pub fn end(mut self, now: Duration) -> Phases {
-        self.total = now.saturating_sub(self.began);
-        self
+    pub fn end(&self, now: Duration) -> Spans {
+        Spans { total: Spans::between(self.began, now), ..self.spans }
     }
 }
 
-/// Which attempt of all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Id {
-    /// Of the process.
-    pub epoch: u64,
-    /// Of the delivery thread.
-    pub thread: usize,
-    /// Within the thread.
-    pub number: u64,
+/// Which attempt of all: 16 bits of the process, 8 of the delivery thread, and the number within it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Id(u64);
+
+impl Id {
+    const COUNTED: u64 = (1 << 40) - 1;
+
+    /// The id of a thread's attempt with this number.
+    pub fn new(epoch: u64, thread: usize, number: u64) -> Id {
+        Id((epoch & 0xffff) << 48 | (thread as u64 & 0xff) << 40 | number & Self::COUNTED)
+    }
+
+    /// The number within its thread.
+    #[cfg(test)]
+    pub fn number(self) -> u64 {
+        self.0 & Self::COUNTED
+    }
 }
 
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "att_{:x}_{:x}_{:x}", self.epoch, self.thread, self.number)
+        write!(f, "att_{:016x}", self.0)
     }
 }
 
-/// What is kept of every attempt. Small: what can be worked out from it later is not in it.
+/// What is kept of every attempt. Small, and nothing is allocated for most: what can be worked out later is not in it.
+#[derive(Clone)]
 pub struct Entry {
     /// Which one.
     pub id: Id,
     /// When it began.
     pub began: Timestamp,
     /// How long its parts took.
-    pub phases: Phases,
+    pub spans: Spans,
     /// What was told.
-    pub attempt: Attempt,
+    pub action: Action,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The answer's status.
+    pub status: Option<u16>,
+    /// Attempts made before for the same revision.
+    pub attempts: u32,
+    /// The change.
+    pub seq: Seq,
+    /// The replay that asked for it, 0 for none.
+    pub replay: u64,
     /// Who was told, as it was then.
     pub compiled: Arc<Compiled>,
     /// About which document.
@@ -111,12 +177,8 @@ pub struct Entry {
     pub revision: Revision,
     /// When Flare accepted that.
     pub updated_at: Timestamp,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// The answer's status.
-    pub status: Option<u16>,
     /// The whole exchange, for attempts that did not succeed and for some that did.
-    pub exchange: Option<Box<Exchange>>,
+    pub exchange: Option<Arc<Exchange>>,
 }
 
 /// The request and the answer, secrets taken out.
@@ -137,15 +199,8 @@ pub struct Exchange {
 
 impl Entry {
     /// An entry; with the whole exchange, and so many bytes of each body, where `excerpt` says so.
-    pub fn new(
-        id: Id,
-        job: &Job,
-        ending: &Ending,
-        outcome: Outcome,
-        began: Timestamp,
-        phases: Phases,
-        excerpt: Option<usize>,
-    ) -> Entry {
+    pub fn new(id: Id, job: &Job, ended: Ended<'_>, excerpt: Option<usize>) -> Entry {
+        let Ended { ending, outcome, began, spans } = ended;
         let status = match ending {
             Ending::Answered(answer) => Some(answer.status),
             Ending::Failed { .. } => None,
@@ -154,22 +209,32 @@ impl Entry {
             // Built again, as it was sent: to keep every request in case it fails would cost those that do not.
             let request =
                 message::request(&job.compiled, &job.change, &job.attempt, job.state.as_deref(), began);
-            Box::new(Exchange::of(&request, ending, excerpt))
+            Arc::new(Exchange::of(&request, ending, excerpt))
         });
         let document = &job.change.document;
         Entry {
             id,
             began,
-            phases,
-            attempt: job.attempt,
+            spans,
+            action: job.attempt.action,
+            outcome,
+            status,
+            attempts: job.attempt.attempts,
+            seq: job.attempt.seq,
+            replay: job.attempt.replay,
             compiled: job.compiled.clone(),
             url: document.url.clone(),
             revision: document.revision.clone(),
             updated_at: document.updated_at,
-            outcome,
-            status,
             exchange,
         }
+    }
+
+    /// The notification's id.
+    pub fn webhook_id(&self) -> String {
+        let Entry { action, seq, replay, attempts, .. } = *self;
+        let attempt = Attempt { ordinal: Ordinal(0), seq, action, replay, attempts, first_attempt_at: None };
+        message::notification_id(&self.compiled, &self.url, &attempt)
     }
 
     /// What it takes in memory, about.

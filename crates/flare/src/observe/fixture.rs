@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use flare_model::feed::{Action, Attempt};
-use flare_model::ids::{Ordinal, ResourceId, ResourceNumber, Seq, SubscriptionId, SubscriptionNumber};
+use flare_model::feed::Action;
+use flare_model::ids::{ResourceId, ResourceNumber, Seq, SubscriptionId, SubscriptionNumber};
 use flare_model::resource::{Resource, ResourceView};
 use flare_model::revision::Revision;
 use flare_model::subscription::{Draft, Limits, check};
@@ -47,23 +47,19 @@ pub fn entry(compiled: &Arc<Compiled>, number: u64, bytes: usize) -> Entry {
         error: None,
     };
     Entry {
-        id: Id { epoch: 1, thread: 0, number },
+        id: Id::new(1, 0, number),
         began: Timestamp::from_millis(0),
-        phases: Phases::begin(Duration::ZERO),
-        attempt: Attempt {
-            ordinal: Ordinal(0),
-            seq: Seq(1),
-            action: Action::Create,
-            replay: 0,
-            attempts: 0,
-            first_attempt_at: None,
-        },
+        spans: Phases::begin(Duration::ZERO).end(Duration::ZERO),
+        action: Action::Create,
+        attempts: 0,
+        seq: Seq(1),
+        replay: 0,
         compiled: compiled.clone(),
         url: "http://h/1".into(),
         revision: Revision::Integer(1),
         updated_at: Timestamp::from_millis(0),
         outcome: Outcome::Failed,
         status: None,
-        exchange: Some(Box::new(exchange)),
+        exchange: Some(Arc::new(exchange)),
     }
 }

@@ -17,10 +17,12 @@ use flare_model::ids::SubscriptionNumber;
 use flare_model::time::Timestamp;
 use parking_lot::Mutex;
 
-pub use attempt::{Entry, Exchange, Outcome, Phases};
+pub use attempt::{Entry, Exchange, Outcome, Phases, Spans};
 pub use tail::{News, Watcher};
 pub use view::{AttemptDetail, AttemptView, RequestView, ResponseView, Timing};
 
+use crate::journey::{Ending, Job};
+use attempt::{Ended, Id};
 use tail::Tail;
 use trail::Trail;
 
@@ -80,18 +82,13 @@ impl Observe {
     }
 
     /// Attempts of a subscription, the newest first, none older than the bound; and how many there are.
-    pub fn attempts(
-        &self,
-        subscription: SubscriptionNumber,
-        wanted: &Wanted,
-        now: Timestamp,
-    ) -> Vec<Arc<Entry>> {
-        let mut found: Vec<Arc<Entry>> = Vec::new();
+    pub fn attempts(&self, subscription: SubscriptionNumber, wanted: &Wanted, now: Timestamp) -> Vec<Entry> {
+        let mut found: Vec<Entry> = Vec::new();
         for trail in &self.trails {
             found.extend(trail.lock().of(subscription).cloned());
         }
         found.retain(|entry| now.since(entry.began) <= self.limits.age && wanted.fits(entry));
-        found.sort_by_key(|entry| std::cmp::Reverse((entry.began, entry.id.number)));
+        found.sort_by_key(|entry| std::cmp::Reverse((entry.began, entry.id)));
         found
     }
 
@@ -119,13 +116,7 @@ pub struct Desk {
 
 impl Desk {
     /// Keeps an attempt that has ended.
-    pub fn note(
-        &self,
-        job: &crate::journey::Job,
-        ending: &crate::journey::Ending,
-        began: Timestamp,
-        phases: Phases,
-    ) {
+    pub fn note(&self, job: &Job, ending: &Ending, began: Timestamp, spans: Spans) {
         let observe = &*self.observe;
         let limits = &observe.limits;
         let watched = observe.tail.is_watched();
@@ -133,12 +124,14 @@ impl Desk {
             return;
         }
         let outcome = Outcome::of(&job.compiled.spec, ending);
-        let entry = observe.trails[self.thread].lock().note(job.compiled.number, outcome, |number, whole| {
-            let id = attempt::Id { epoch: observe.epoch, thread: self.thread, number };
-            Entry::new(id, job, ending, outcome, began, phases, whole.then_some(limits.excerpt))
+        observe.trails[self.thread].lock().note(job.compiled.number, outcome, |number, whole| {
+            let id = Id::new(observe.epoch, self.thread, number);
+            let ended = Ended { ending, outcome, began, spans };
+            let entry = Entry::new(id, job, ended, whole.then_some(limits.excerpt));
+            if watched {
+                observe.tail.tell(entry.clone());
+            }
+            entry
         });
-        if watched {
-            observe.tail.tell(entry);
-        }
     }
 }

@@ -16,7 +16,7 @@ const KEPT: usize = 1024;
 
 /// The way to the watchers.
 pub struct Tail {
-    sender: Sender<Arc<Entry>>,
+    sender: Sender<Entry>,
     watchers: Arc<AtomicUsize>,
     most: usize,
     closed: CancellationToken,
@@ -25,14 +25,14 @@ pub struct Tail {
 /// What a watcher hears.
 pub enum News {
     /// An attempt has ended.
-    Ended(Arc<Entry>),
+    Ended(Entry),
     /// So many were missed.
     Skipped(u64),
 }
 
 /// One who watches. Dropping it ends that.
 pub struct Watcher {
-    receiver: Receiver<Arc<Entry>>,
+    receiver: Receiver<Entry>,
     watchers: Arc<AtomicUsize>,
     closed: CancellationToken,
 }
@@ -50,7 +50,7 @@ impl Tail {
     }
 
     /// An attempt has ended.
-    pub fn tell(&self, entry: Arc<Entry>) {
+    pub fn tell(&self, entry: Entry) {
         // The last watcher may have left just now.
         let _ = self.sender.send(entry);
     }
@@ -102,11 +102,11 @@ mod tests {
         assert!(tail.is_watched() && tail.watch().is_none(), "there is room for one");
         let one = compiled(1);
         for number in 0..KEPT as u64 + 10 {
-            tail.tell(Arc::new(entry(&one, number, 0)));
+            tail.tell(entry(&one, number, 0));
         }
         let Some(News::Skipped(10)) = watcher.next().await else { panic!("ten were missed") };
         let Some(News::Ended(next)) = watcher.next().await else { panic!("the rest is there") };
-        assert_eq!(next.id.number, 10);
+        assert_eq!(next.id.number(), 10);
         drop(watcher);
         assert!(!tail.is_watched());
         let mut last = tail.watch().unwrap();

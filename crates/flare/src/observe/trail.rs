@@ -4,7 +4,6 @@
 //! goes; where it has no other, the oldest of the next subscription in turn.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 
 use flare_model::ids::SubscriptionNumber;
 
@@ -23,7 +22,7 @@ pub struct Trail {
 
 #[derive(Default)]
 struct Ring {
-    entries: VecDeque<Arc<Entry>>,
+    entries: VecDeque<Entry>,
     successes: u32,
 }
 
@@ -42,14 +41,14 @@ impl Trail {
         Trail { limits, rings: HashMap::new(), turn: VecDeque::new(), next: 0, bytes: 0 }
     }
 
-    /// Keeps an attempt of a subscription that `build` makes of its number and of whether it is to be whole: all that
-    /// did not succeed are, and of those that did, one in so many.
+    /// Keeps an attempt of a subscription, which `build` makes of its number and of whether it is to be whole: all
+    /// that did not succeed are, and of those that did, one in so many.
     pub fn note(
         &mut self,
         subscription: SubscriptionNumber,
         outcome: Outcome,
         build: impl FnOnce(u64, bool) -> Entry,
-    ) -> Arc<Entry> {
+    ) {
         self.next += 1;
         let turn = &mut self.turn;
         let ring = self.rings.entry(subscription).or_insert_with(|| {
@@ -57,18 +56,17 @@ impl Trail {
             Ring::default()
         });
         let whole = outcome != Outcome::Delivered || ring.is_sampled(self.limits.sample);
-        let entry = Arc::new(build(self.next, whole));
+        let entry = build(self.next, whole);
         if self.limits.quantity == 0 {
-            return entry;
+            return;
         }
         self.bytes += entry.bytes();
-        ring.entries.push_back(entry.clone());
+        ring.entries.push_back(entry);
         let too_many = |ring: &Ring| ring.entries.len() > self.limits.quantity;
         while too_many(ring) || self.bytes > self.limits.bytes && ring.entries.len() > 1 {
             self.bytes -= ring.entries.pop_front().map_or(0, |gone| gone.bytes());
         }
         while self.bytes > self.limits.bytes && self.drop_in_turn() {}
-        entry
     }
 
     /// Drops the oldest entry of the subscription whose turn it is. False when there is nothing to drop.
@@ -88,7 +86,7 @@ impl Trail {
     }
 
     /// The entries of a subscription, the oldest first.
-    pub fn of(&self, subscription: SubscriptionNumber) -> impl Iterator<Item = &Arc<Entry>> {
+    pub fn of(&self, subscription: SubscriptionNumber) -> impl Iterator<Item = &Entry> {
         self.rings.get(&subscription).into_iter().flat_map(|ring| &ring.entries)
     }
 
@@ -103,6 +101,7 @@ impl Trail {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
 
     use super::*;
@@ -119,7 +118,7 @@ mod tests {
     }
 
     fn kept(trail: &Trail, number: u64) -> Vec<u64> {
-        trail.of(SubscriptionNumber(number)).map(|entry| entry.id.number).collect()
+        trail.of(SubscriptionNumber(number)).map(|entry| entry.id.number()).collect()
     }
 
     #[test]

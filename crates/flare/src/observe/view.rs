@@ -10,9 +10,9 @@ use flare_model::time::Timestamp;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use super::attempt::{Entry, Exchange, Outcome, Phases};
+use super::attempt::{Entry, Exchange, Outcome, Spans};
 use super::redact;
-use crate::journey::{Compiled, message};
+use crate::journey::{Compiled, replay_id};
 
 /// One attempt in a list, or live.
 #[derive(Serialize)]
@@ -114,13 +114,12 @@ impl Serialize for Headers {
 
 impl Timing {
     /// Of these parts; `queued` where it is known.
-    pub fn new(phases: Phases, queued: Option<Duration>) -> Timing {
-        let micros = |time: Duration| HumanDuration(Duration::from_micros(time.as_micros() as u64));
+    pub fn new(spans: Spans, queued: Option<Duration>) -> Timing {
         Timing {
             queued: queued.map(HumanDuration),
-            connect: phases.connect.map(micros),
-            first_byte: phases.first_byte.map(micros),
-            total: micros(phases.total),
+            connect: spans.connect().map(HumanDuration),
+            first_byte: spans.first_byte().map(HumanDuration),
+            total: HumanDuration(spans.total()),
         }
     }
 }
@@ -128,23 +127,22 @@ impl Timing {
 impl AttemptView {
     /// What the list says of an attempt.
     pub fn new(entry: &Entry) -> AttemptView {
-        let attempt = &entry.attempt;
-        let first = attempt.attempts == 0 && attempt.replay == 0;
+        let first = entry.attempts == 0 && entry.replay == 0;
         AttemptView {
             id: entry.id.to_string(),
             resource: entry.compiled.resource.id().clone(),
             subscription: entry.compiled.id.clone(),
             document: entry.url.to_string(),
-            action: attempt.action,
+            action: entry.action,
             revision: entry.revision.clone(),
-            attempt: attempt.attempts.saturating_add(1),
+            attempt: entry.attempts.saturating_add(1),
             outcome: entry.outcome,
             status: entry.status,
             error: entry.exchange.as_ref().and_then(|exchange| exchange.error.clone()),
             began_at: entry.began,
-            timing: Timing::new(entry.phases, first.then(|| entry.began.since(entry.updated_at))),
-            webhook_id: message::notification_id(&entry.compiled, &entry.url, attempt),
-            replay: (attempt.replay != 0).then(|| message::replay_id(attempt.replay)),
+            timing: Timing::new(entry.spans, first.then(|| entry.began.since(entry.updated_at))),
+            webhook_id: entry.webhook_id(),
+            replay: (entry.replay != 0).then(|| replay_id(entry.replay)),
             node: "local",
         }
     }
@@ -156,13 +154,7 @@ impl AttemptDetail {
         let exchange = entry.exchange.as_deref();
         AttemptDetail {
             view: AttemptView::new(entry),
-            request: RequestView::new(
-                &entry.compiled,
-                entry.attempt.action,
-                &entry.url,
-                &entry.revision,
-                exchange,
-            ),
+            request: RequestView::new(&entry.compiled, entry.action, &entry.url, &entry.revision, exchange),
             response: entry.status.map(|status| ResponseView::new(status, exchange)),
         }
     }

@@ -1,7 +1,5 @@
 //! Attempts: the last ones of a subscription, and those that end now.
 
-use std::sync::Arc;
-
 use flare_model::ids::{ResourceId, SubscriptionId};
 
 use super::{App, Done, Failure};
@@ -27,10 +25,7 @@ impl App {
     ) -> Done<AttemptPage> {
         let found = self.kept_attempts(resource, id, wanted)?;
         let page = found.iter().skip(offset).take(limit);
-        Ok(AttemptPage {
-            total: found.len() as u64,
-            attempts: page.map(|entry| AttemptView::new(entry)).collect(),
-        })
+        Ok(AttemptPage { total: found.len() as u64, attempts: page.map(AttemptView::new).collect() })
     }
 
     /// One of them, whole.
@@ -45,12 +40,7 @@ impl App {
         Ok(AttemptDetail::new(entry))
     }
 
-    fn kept_attempts(
-        &self,
-        resource: &ResourceId,
-        id: &SubscriptionId,
-        wanted: &Wanted,
-    ) -> Done<Vec<Arc<Entry>>> {
+    fn kept_attempts(&self, resource: &ResourceId, id: &SubscriptionId, wanted: &Wanted) -> Done<Vec<Entry>> {
         let subscription = self.subscription(resource, id)?;
         Ok(self.journey.observe().attempts(subscription.number(), wanted, self.clock.now()))
     }

@@ -102,7 +102,7 @@ impl App {
             action,
             webhook_id,
             began_at: tried.began,
-            timing: Timing::new(tried.phases, None),
+            timing: Timing::new(tried.spans, None),
             request: RequestView::new(&compiled, action, &url, &revision, Some(&kept)),
             response: status.map(|status| ResponseView::new(status, Some(&kept))),
             error: kept.error,
