@@ -167,7 +167,6 @@ fn a_lease_is_in_flight_and_stands() {
     let (mut feed, attempt) = leased();
     assert_eq!((feed.in_flight(), feed.unsettled(), feed.cursor()), (1, 0, Seq(1)), "the cursor goes on");
     assert_eq!(feed.leases().count(), 1);
-    assert!(!feed.hasten(attempt.ordinal, NOW), "it is not waiting");
     assert!(!feed.request(&row(1, 1), 3, NOW), "it is in flight");
     assert_eq!(feed.read(&row(1, 2)), Met::Busy);
     let again = reopened(&mut feed);
