@@ -148,8 +148,12 @@ fn a_replay_since_a_time_passes_what_is_older() {
 
 /// A feed whose one document is out on a lease.
 fn leased() -> (Feed, Attempt) {
-    let mut feed = feed();
-    let Met::Send(attempt) = feed.read(&row(1, 1)) else { panic!("it is sent") };
+    // One that was just created: after a crash there would be doubt from the start.
+    let mut feed = Feed::open(Saved::default(), Seq(0));
+    feed.want_issue(Seq(100));
+    feed.take_record();
+    feed.recorded();
+    let attempt = read(&mut feed, &row(1, 1));
     let Verdict::Retry { trouble, .. } = failure(attempt.attempts + 1) else { unreachable!() };
     feed.lease(attempt.ordinal, Timestamp::from_millis(5_000), trouble);
     (feed, attempt)
