@@ -5,6 +5,7 @@ pub mod change;
 pub mod document;
 pub mod duration;
 pub mod feed;
+pub mod filter;
 pub mod ids;
 pub mod invalid;
 pub mod layout;
