@@ -13,8 +13,10 @@
 //! sent.
 
 mod decide;
-mod lease;
+mod filtering;
+mod interest;
 mod kept;
+mod lease;
 mod meet;
 mod open;
 mod pending;
@@ -36,9 +38,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use roaring::RoaringTreemap;
 
 pub use decide::{Action, decide};
+pub use filtering::{Example, Filtering};
+pub use interest::{Everything, Interest};
 pub use kept::Kept;
 pub use record::{Ahead, Failure, Record, Saved, Sweep, SweepKind, Tally};
-pub use standing::{Standing, State, Trouble, Verdict};
+pub use standing::{Standing, State, TRANSITION, Trouble, Verdict};
 pub use sweep::Filled;
 
 use crate::ids::{Ordinal, Seq};
@@ -83,6 +87,9 @@ pub struct Feed {
     /// Standings found waiting when the feed was opened: an attempt for them may have been under way.
     unjudged: RoaringTreemap,
     sweep: Option<Sweep>,
+    /// How often the filter was changed, as far as the owner has said.
+    changes: u64,
+    filtering: Option<Box<Filtering>>,
     tally: Tally,
     /// The life whose kept states are believed.
     life: u64,
