@@ -35,6 +35,18 @@ pub struct Example {
     pub error: String,
 }
 
+impl Filtering {
+    /// Adds the counters of another lane; of the errors the later one stays.
+    pub fn add(&mut self, other: &Filtering) {
+        self.excluded += other.excluded;
+        self.not_told += other.not_told;
+        self.errors += other.errors;
+        if other.last_error.as_ref().map(|last| last.at) > self.last_error.as_ref().map(|last| last.at) {
+            self.last_error = other.last_error.clone();
+        }
+    }
+}
+
 impl Feed {
     /// The owner says what the subscription has: whether there is a `filter` and how often it was changed since
     /// the subscription was created. Called when a feed is opened, and whenever that changes. Safe to repeat.

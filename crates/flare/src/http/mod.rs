@@ -4,6 +4,7 @@ mod about;
 mod body;
 mod documents;
 mod error;
+mod filters;
 mod page;
 mod query;
 mod resources;
@@ -54,6 +55,7 @@ pub fn routes(app: Arc<App>) -> Router {
             "/resources/{rid}/subscriptions/{id}/dead-letters",
             get(subscriptions::dead_letters::list).delete(subscriptions::dead_letters::discard),
         )
+        .route("/filters/test", post(filters::test::handle))
         .route("/documents", post(documents::bulk::handle))
         .route(
             "/documents/{*url}",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flare_model::document::Row;
-use flare_model::feed::{SweepKind, Tally};
+use flare_model::feed::{Filtering, SweepKind, Tally};
 use flare_model::ids::{Ordinal, Seq, SubscriptionId, SubscriptionNumber};
 use flare_model::time::Timestamp;
 use flare_provider::{Opened, ProviderError};
@@ -93,6 +93,8 @@ pub struct Inspection {
     pub held: u64,
     /// Sums over its lanes.
     pub tally: Tally,
+    /// The same, if there is or was a filter.
+    pub filtering: Option<Filtering>,
     /// When failures began, if nothing has succeeded since.
     pub failing_since: Option<Timestamp>,
     /// The beginning is not through yet.

@@ -14,6 +14,7 @@ mod courier;
 mod errand;
 mod event;
 mod homes;
+mod interest;
 mod judge;
 mod lanes;
 mod leaving;

@@ -6,6 +6,7 @@ use flare_model::feed::Filled;
 use flare_model::ids::{Seq, SubscriptionNumber};
 
 use super::change::Change;
+use super::interest;
 use super::loading::may_try_again;
 use super::shard::Shard;
 
@@ -83,7 +84,9 @@ fn fill(
     page: flare_provider::Page,
 ) -> Page {
     let now = shard.shared.clock.now();
+    let clock = shard.shared.clock.clone();
     let Some(subscriber) = shard.subscriber(key, number) else { return Page::Whole };
+    let compiled = subscriber.compiled.clone();
     let Some(slot) = subscriber.lanes.get_mut(lane) else { return Page::Whole };
     if slot.feed.sweeping().is_none_or(|sweep| sweep.position != after) {
         return Page::Whole;
@@ -95,11 +98,12 @@ fn fill(
         if slot.tail.still_newest(row.ordinal, row.seq, page.head) == Some(false) {
             continue;
         }
-        match slot.feed.sweep(&row, document.updated_at, now) {
+        let change = Change::new(document);
+        match interest::sweep(&compiled, &mut slot.feed, &change, now, &*clock) {
             Filled::Passed => {}
             Filled::Taken => {
                 slot.swept.push(row.ordinal);
-                slot.fetched.insert(row.ordinal, (Change::new(document), page.head));
+                slot.fetched.insert(row.ordinal, (change, page.head));
             }
             Filled::Blocked => {
                 let leased = slot.feed.leased(row.ordinal).is_some();

@@ -12,6 +12,7 @@ use flare_model::ids::{Ordinal, Seq};
 use super::breaker::Permit;
 use super::change::Change;
 use super::courier::Job;
+use super::interest;
 use super::passive::Drive;
 use super::shard::{Alarm, Shard};
 use super::states::Waiting;
@@ -162,8 +163,10 @@ impl Shard {
             {
                 continue;
             }
-            let slot = &mut self.subscribers[key].lanes[usize::from(lane)];
-            let attempt = slot.feed.retry(row);
+            let subscriber = &mut self.subscribers[key];
+            let slot = &mut subscriber.lanes[usize::from(lane)];
+            let clock = &*self.shared.clock;
+            let attempt = interest::retry(&subscriber.compiled, &mut slot.feed, &change, clock);
             self.mark_dirty(key, lane, false);
             match attempt {
                 Some(attempt) => return Some((lane, attempt, change)),
@@ -252,7 +255,8 @@ impl Shard {
     fn read(&mut self, key: usize, lane: u8) -> Found {
         let limits = self.shared.limits;
         for _ in 0..ROWS_PER_TURN {
-            let slot = &mut self.subscribers[key].lanes[usize::from(lane)];
+            let subscriber = &mut self.subscribers[key];
+            let slot = &mut subscriber.lanes[usize::from(lane)];
             if slot.loading || slot.wants_record {
                 return Found::Nothing;
             }
@@ -311,8 +315,10 @@ impl Shard {
             {
                 return Found::Nothing;
             }
-            let slot = &mut self.subscribers[key].lanes[usize::from(lane)];
-            let met = slot.feed.read(row);
+            let subscriber = &mut self.subscribers[key];
+            let slot = &mut subscriber.lanes[usize::from(lane)];
+            let clock = &*self.shared.clock;
+            let met = interest::read(&subscriber.compiled, &mut slot.feed, &change, clock);
             if row.seq.0 - slot.feed.cursor().0 > limits.window {
                 slot.feed.displace(limits.window, self.shared.clock.now());
             }

@@ -1,6 +1,7 @@
 //! What can be done with Flare's entities, whoever asks: checked, stored, and made known to the journey.
 
 mod dead_letters;
+mod filters;
 mod notices;
 mod passive;
 mod replays;
@@ -200,7 +201,8 @@ impl App {
         let incarnation = self.store.documents.incarnation();
         let signer = self.signer(&id, &stored).map_err(|e| Invalid::new("secret", e))?;
         let compiled =
-            Compiled::new(id, number, resource, spec, incarnation, &self.user_agent).signed(signer);
+            Compiled::new(id, number, stored.filter_changes, resource, spec, incarnation, &self.user_agent)
+                .signed(signer);
         Ok(Arc::new(Subscription { stored, version: entity.version, compiled: Arc::new(compiled) }))
     }
 

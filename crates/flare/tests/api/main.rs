@@ -21,6 +21,7 @@ mod disk_full;
 mod documents;
 mod errors_and_pages;
 mod events;
+mod filters;
 mod hostile_clients;
 mod limits;
 mod order;
