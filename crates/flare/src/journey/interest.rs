@@ -3,6 +3,8 @@
 //!
 //! A subscription without expressions pays one branch.
 
+use std::time::Duration;
+
 use flare_model::feed::{Action, Attempt, Everything, Example, Feed, Filled, Interest, Met};
 use flare_model::filter::{EvaluationError, Filter, Inputs};
 use flare_model::time::Timestamp;
@@ -10,6 +12,30 @@ use flare_model::time::Timestamp;
 use super::change::Change;
 use super::compiled::Compiled;
 use crate::door::Clock;
+
+/// How long the expressions of one subscription may keep its thread at a time. An evaluation is bounded, but a
+/// log full of large documents that are none of the client's is many of them.
+const SHARE: Duration = Duration::from_millis(5);
+
+/// The time since a subscription began to look at documents in this turn.
+pub struct Turn {
+    began: Option<Duration>,
+}
+
+impl Turn {
+    /// Begins now; a subscription without expressions has no need of it.
+    pub fn begin(compiled: &Compiled, clock: &dyn Clock) -> Turn {
+        Turn { began: compiled.spec.has_expressions().then(|| clock.monotonic()) }
+    }
+
+    /// When it is over: when the next one may begin. As long as this one took, others have the thread.
+    pub fn is_over(&self, clock: &dyn Clock) -> Option<Duration> {
+        let began = self.began?;
+        let now = clock.monotonic();
+        let took = now.saturating_sub(began);
+        (took >= SHARE).then(|| now + took)
+    }
+}
 
 /// The reader meets a change.
 pub fn read(compiled: &Compiled, feed: &mut Feed, change: &Change, clock: &dyn Clock) -> Met {

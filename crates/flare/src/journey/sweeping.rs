@@ -6,7 +6,7 @@ use flare_model::feed::Filled;
 use flare_model::ids::{Seq, SubscriptionNumber};
 
 use super::change::Change;
-use super::interest;
+use super::interest::{self, Turn};
 use super::loading::may_try_again;
 use super::shard::Shard;
 
@@ -74,7 +74,8 @@ enum Page {
     Leased,
 }
 
-/// Hands a page over, up to the first document that is in flight.
+/// Hands a page over, up to the first document that is in flight, or until its expressions have had the thread for
+/// long enough.
 fn fill(
     shard: &mut Shard,
     key: usize,
@@ -91,9 +92,14 @@ fn fill(
     if slot.feed.sweeping().is_none_or(|sweep| sweep.position != after) {
         return Page::Whole;
     }
+    let turn = Turn::begin(&compiled, &*clock);
     let mut filled = Page::Whole;
     for document in page.documents {
         let row = document.row;
+        if turn.is_over(&*clock).is_some() {
+            filled = Page::Busy;
+            break;
+        }
         // A document that moved on meanwhile belongs to the live cursor.
         if slot.tail.still_newest(row.ordinal, row.seq, page.head) == Some(false) {
             continue;

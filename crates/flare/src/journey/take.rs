@@ -12,7 +12,7 @@ use flare_model::ids::{Ordinal, Seq};
 use super::breaker::Permit;
 use super::change::Change;
 use super::courier::Job;
-use super::interest;
+use super::interest::{self, Turn};
 use super::passive::Drive;
 use super::shard::{Alarm, Shard};
 use super::states::Waiting;
@@ -31,6 +31,8 @@ enum Found {
     Nothing,
     /// More rows to look at, in the next turn.
     LaterMore,
+    /// More rows to look at, not before this time: its expressions have had the thread for long enough.
+    NotBefore(Duration),
 }
 
 impl Shard {
@@ -146,7 +148,13 @@ impl Shard {
 
     /// A retry, or a document that changed while it was in flight.
     pub(super) fn take_due(&mut self, key: usize) -> Option<(u8, Attempt, Arc<Change>)> {
+        let turn = Turn::begin(&self.subscribers[key].compiled, &*self.shared.clock);
         while let Some((lane, ordinal)) = self.subscribers[key].due.pop_front() {
+            if let Some(at) = turn.is_over(&*self.shared.clock) {
+                self.subscribers[key].due.push_front((lane, ordinal));
+                self.wake_at(key, at);
+                return None;
+            }
             let Some(change) = self.newest(key, lane, ordinal) else { continue };
             let block = self.shared.limits.issue_block;
             let subscriber = &mut self.subscribers[key];
@@ -221,6 +229,11 @@ impl Shard {
                     return Some((lane, attempt, change));
                 }
                 Found::Nothing => subscriber.lanes[usize::from(lane)].queued = false,
+                Found::NotBefore(at) => {
+                    subscriber.unread.push_back(lane);
+                    self.wake_at(key, at);
+                    return None;
+                }
                 Found::LaterMore if subscriber.passive.is_some() => {
                     subscriber.unread.push_back(lane);
                     self.wake_at(key, self.shared.clock.monotonic());
@@ -254,6 +267,7 @@ impl Shard {
     /// Reads a lane until there is something to send.
     fn read(&mut self, key: usize, lane: u8) -> Found {
         let limits = self.shared.limits;
+        let turn = Turn::begin(&self.subscribers[key].compiled, &*self.shared.clock);
         for _ in 0..ROWS_PER_TURN {
             let subscriber = &mut self.subscribers[key];
             let slot = &mut subscriber.lanes[usize::from(lane)];
@@ -325,6 +339,9 @@ impl Shard {
             self.mark_dirty(key, lane, false);
             if let Met::Send(attempt) = met {
                 return Found::Job(attempt, change);
+            }
+            if let Some(at) = turn.is_over(&*self.shared.clock) {
+                return Found::NotBefore(at);
             }
         }
         Found::LaterMore
