@@ -15,8 +15,10 @@ use flare_model::revision::Revision;
 const FILTERS: usize = 1_000;
 const CHANGES: u32 = 200;
 
-/// By kind: what it is about, and the `n`th of it.
-fn kinds() -> Vec<(&'static str, fn(usize) -> String)> {
+/// A kind of expression: what it is about, and the `n`th of it.
+type Kind = (&'static str, fn(usize) -> String);
+
+fn kinds() -> Vec<Kind> {
     vec![
         ("a number", |n| format!("document.quantity > {n}")),
         ("two of three", |n| {

@@ -70,11 +70,21 @@ impl Shard {
     }
 
     fn next_of_ready(&mut self, host: usize) -> Option<Job> {
+        let mut turn = None;
         while let Some(key) = self.hosts[host].ready.pop_front() {
             let Some(subscriber) = self.subscribers.get_mut(key) else { continue };
             subscriber.queued = false;
+            if turn.is_none() && subscriber.compiled.spec.has_expressions() {
+                turn = Some(Turn::begin(&subscriber.compiled, &*self.shared.clock));
+            }
             let Some((lane, attempt, change)) = self.take(key) else {
                 self.drive_may_end(key);
+                // Many subscriptions whose expressions find nothing must not keep the thread either.
+                let over = turn.as_ref().and_then(|turn| turn.is_over(&*self.shared.clock));
+                if let Some(at) = over {
+                    self.set_alarm(at, Alarm::Host(host));
+                    return None;
+                }
                 continue;
             };
             let job = self.begin(key, lane, attempt, change);
