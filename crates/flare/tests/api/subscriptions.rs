@@ -252,7 +252,7 @@ async fn a_wrong_patch_changes_nothing() {
         (json!({"endpoint": {"url": "http://h/{x}"}}), "{x}"),
         (json!({"delivery": {"success": []}}), "delivery.success"),
         (json!({"delivery": {"timeout": 7}}), "delivery.timeout"),
-        (json!({"filter": "true"}), "not available yet"),
+        (json!({"filter": "true &&"}), "filter: line 1, column 8"),
         (json!([]), "object"),
         (json!("x"), "object"),
         (json!({"colour": 1}), "colour"),
