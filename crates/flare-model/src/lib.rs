@@ -6,6 +6,7 @@ pub mod document;
 pub mod duration;
 pub mod explain;
 pub mod feed;
+pub mod filter;
 pub mod ids;
 pub mod invalid;
 pub mod layout;

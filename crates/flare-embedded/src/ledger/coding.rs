@@ -44,11 +44,12 @@ pub(crate) fn decode_ahead(cursor: Seq, bytes: Option<&[u8]>) -> Option<Ahead> {
 /// A sweep.
 pub(crate) fn encode_sweep(sweep: &Sweep) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(16);
-    let since = match sweep.kind {
-        SweepKind::Beginning => None,
-        SweepKind::Replay { since } => Some(since.millis()),
+    let (kind, since) = match sweep.kind {
+        SweepKind::Beginning => (0, None),
+        SweepKind::Replay { since } => (1, Some(since.millis())),
+        SweepKind::Filter => (2, None),
     };
-    put(&mut bytes, u64::from(since.is_some()));
+    put(&mut bytes, kind);
     for number in [sweep.replay, sweep.position.0, sweep.end.0, sweep.met] {
         put(&mut bytes, number);
     }
@@ -64,6 +65,7 @@ pub(crate) fn decode_sweep(mut bytes: &[u8]) -> Option<Sweep> {
     let kind = match kind {
         0 if bytes.is_empty() => SweepKind::Beginning,
         1 => SweepKind::Replay { since: Timestamp::from_millis(i64::from_le_bytes(bytes.try_into().ok()?)) },
+        2 if bytes.is_empty() => SweepKind::Filter,
         _ => return None,
     };
     Some(Sweep { replay, kind, position: Seq(position), end: Seq(end), met })
@@ -94,7 +96,8 @@ mod tests {
 
     #[test]
     fn a_sweep_comes_back_as_it_was() {
-        for kind in [SweepKind::Beginning, SweepKind::Replay { since: Timestamp::from_millis(-5) }] {
+        let replay = SweepKind::Replay { since: Timestamp::from_millis(-5) };
+        for kind in [SweepKind::Beginning, replay, SweepKind::Filter] {
             let sweep = Sweep { replay: 7, kind, position: Seq(12), end: Seq(1 << 62), met: 300 };
             assert_eq!(decode_sweep(&encode_sweep(&sweep)), Some(sweep));
         }
@@ -105,7 +108,7 @@ mod tests {
         assert_eq!(decode_ahead(Seq(0), Some(&[])), None);
         assert_eq!(decode_ahead(Seq(0), Some(&[5, 3, 1])), None, "fewer than it says");
         assert_eq!(decode_ahead(Seq(0), Some(&[0x80])), None);
-        for bytes in [&[][..], &[2, 0, 0, 0, 0], &[0, 0, 0, 0], &[0, 0, 0, 0, 0, 0], &[1, 0, 0, 0, 0, 1, 2]] {
+        for bytes in [&[][..], &[3, 0, 0, 0, 0], &[0, 0, 0, 0], &[0, 0, 0, 0, 0, 0], &[1, 0, 0, 0, 0, 1, 2]] {
             assert_eq!(decode_sweep(bytes), None, "{bytes:?}");
         }
     }

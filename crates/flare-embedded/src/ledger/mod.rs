@@ -2,6 +2,7 @@
 
 mod bits;
 mod coding;
+mod filtering;
 mod kept;
 mod open;
 mod standings;

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::standings::{self, GAVE_UP};
 use super::write::fenced;
-use super::{bits, coding};
+use super::{bits, coding, filtering};
 use crate::desk::Desk;
 use crate::error::{Trouble, Work, corrupt};
 use crate::meta;
@@ -64,7 +64,7 @@ pub(crate) fn read(connection: &Connection, feeds: &[FeedId], incarnation: u64) 
         let mut find = connection.prepare_cached(
             "SELECT f.cursor, f.issued, f.ahead, f.sweep, f.delivered, f.discarded, f.failed, f.last_success_at,
              f.failure_at, f.failure_status, f.failure_error, f.incarnation, f.held_delta,
-             (SELECT head FROM lanes WHERE id = f.lane), f.life FROM feeds f WHERE f.id = ?1",
+             (SELECT head FROM lanes WHERE id = f.lane), f.life, f.filtering FROM feeds f WHERE f.id = ?1",
         )?;
         for feed in feeds {
             let Some(key) = feed_key(*feed) else { continue };
@@ -90,6 +90,10 @@ fn saved(connection: &Connection, row: &Row, feed: FeedId, key: i64, incarnation
         Some(bytes) => Some(coding::decode_sweep(bytes).ok_or_else(|| senseless("the sweep"))?),
         None => None,
     };
+    let filtering = match bytes(15)? {
+        Some(bytes) => Some(filtering::decode(bytes).ok_or_else(|| senseless("what is kept for filters"))?),
+        None => None,
+    };
     let entries =
         bytes(12)?.and_then(bits::decode).ok_or_else(|| senseless("the list of what the client has"))?;
     let (dead, dead_in_doubt) = dead(connection, key)?;
@@ -105,6 +109,7 @@ fn saved(connection: &Connection, row: &Row, feed: FeedId, key: i64, incarnation
         sweep,
         tally: tally(row)?,
         life: row.get::<_, i64>(14)? as u64,
+        filtering: filtering.map(Box::new),
         strange: row.get::<_, i64>(11)? as u64 != incarnation,
     })
 }

@@ -11,6 +11,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::bits::{self, DELTA_BYTES};
 use super::coding::{encode_ahead, encode_sweep};
+use super::filtering;
 use super::kept;
 use super::standings::Writing;
 use crate::desk::Desk;
@@ -118,7 +119,7 @@ macro_rules! update_sql {
         concat!(
             "UPDATE feeds SET incarnation = ?3, cursor = ?4, issued = ?5, delivered = ?6, discarded = ?7, failed = ?8,
              last_success_at = ?9, failure_at = ?10, failure_status = ?11, failure_error = ?12, sweep = ?13,
-             ahead = ?14, life = ?15",
+             ahead = ?14, life = ?15, filtering = ?16",
             $delta,
             " WHERE id = ?1 AND epoch = ?2"
         )
@@ -129,7 +130,7 @@ macro_rules! update_sql {
 fn update(desk: &Desk<'_>, key: i64, epoch: u64, record: &Record, delta: &Delta<'_>) -> Work<bool> {
     let mut update = desk.connection.prepare_cached(match delta {
         Delta::Same => update_sql!(""),
-        Delta::Added(_) => update_sql!(", held_delta = CAST(held_delta || ?16 AS BLOB)"),
+        Delta::Added(_) => update_sql!(", held_delta = CAST(held_delta || ?17 AS BLOB)"),
         Delta::Folded => update_sql!(", held_delta = x''"),
     })?;
     let Record { tally, .. } = record;
@@ -150,12 +151,13 @@ fn update(desk: &Desk<'_>, key: i64, epoch: u64, record: &Record, delta: &Delta<
         record.sweep.as_ref().map(encode_sweep),
         encode_ahead(record.cursor, &record.ahead),
         record.life as i64,
+        record.filtering.as_deref().map(filtering::encode),
     ];
     for (index, value) in plain.iter().enumerate() {
         update.raw_bind_parameter(index + 1, value)?;
     }
     if let Delta::Added(added) = delta {
-        update.raw_bind_parameter(16, added)?;
+        update.raw_bind_parameter(17, added)?;
     }
     Ok(update.raw_execute()? == 1)
 }

@@ -1,8 +1,7 @@
-//! The decision: a document's newest row and what the client is known to have → what to send, if anything.
+//! The decision: whether the client is to have a document, and what it is known to have → what to send, if
+//! anything.
 
 use serde::{Deserialize, Serialize};
-
-use crate::document::Row;
 
 /// What a notification tells a client about a document. Decided per client, at the moment of sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -36,12 +35,13 @@ impl Action {
     }
 }
 
-/// The table of architecture: newest state × what the client has.
-pub fn decide(row: &Row, held: bool, doubt: bool) -> Option<Action> {
-    match (row.deleted, held, doubt) {
-        (false, true, false) => Some(Action::Update),
-        (false, _, _) => Some(Action::Create),
-        (true, false, false) => None,
-        (true, _, _) => Some(Action::Delete),
+/// The table of architecture: newest state × what the client has. `wanted`: the document is live, and the
+/// client is to have it.
+pub fn decide(wanted: bool, held: bool, doubt: bool) -> Option<Action> {
+    match (wanted, held, doubt) {
+        (true, true, false) => Some(Action::Update),
+        (true, _, _) => Some(Action::Create),
+        (false, false, false) => None,
+        (false, _, _) => Some(Action::Delete),
     }
 }

@@ -99,7 +99,7 @@ impl Feed {
             again: self.again.contains_key(&ordinal),
             waiting: self.waiting.get(&ordinal).cloned(),
             unread: row.seq > self.read && !self.extras.contains(&row.seq) && !self.was_ahead(row.seq),
-            to_tell: decide(row, held, doubt).is_some(),
+            to_tell: decide(!row.deleted, held, doubt).is_some(),
             cursor: self.cursor(),
             position: self.read,
         }
@@ -117,7 +117,7 @@ impl Feed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::feed::{Met, Saved, Trouble, Verdict};
+    use crate::feed::{Everything, Met, Saved, Trouble, Verdict};
     use crate::ids::Ordinal;
     use crate::time::Timestamp;
 
@@ -154,7 +154,7 @@ mod tests {
         assert!(seen.unread && seen.lags());
         assert_eq!(seen.client_has(&created), ClientHas::Nothing);
 
-        assert!(matches!(feed.read(&created), Met::Send(_)));
+        assert!(matches!(feed.read(&created, &mut Everything), Met::Send(_)));
         let seen = feed.glimpse(&created);
         assert_eq!(seen.open.map(|open| open.action), Some(Action::Create));
         assert!(!seen.unread && seen.lags());
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(seen.waiting.as_ref().and_then(|s| s.trouble.as_ref()).map(|t| t.attempts), Some(1));
         assert_eq!(feed.owed().iter().collect::<Vec<_>>(), [0]);
 
-        assert!(feed.retry(&created).is_some());
+        assert!(feed.retry(&created, &mut Everything).is_some());
         feed.settle(Ordinal(0), Verdict::Delivered);
         let seen = feed.glimpse(&created);
         assert!(!seen.lags());
@@ -174,7 +174,7 @@ mod tests {
 
         let updated = row(2, 1, false);
         assert_eq!(feed.glimpse(&updated).client_has(&updated), ClientHas::Older);
-        assert!(matches!(feed.read(&updated), Met::Send(_)));
+        assert!(matches!(feed.read(&updated, &mut Everything), Met::Send(_)));
         feed.settle(Ordinal(0), Verdict::GiveUp { doubtful: true, trouble: trouble() });
         let seen = feed.glimpse(&updated);
         assert!(seen.dead && seen.lags());
@@ -182,7 +182,7 @@ mod tests {
 
         let deleted = row(3, 1, true);
         assert_eq!(feed.glimpse(&deleted).client_has(&deleted), ClientHas::Older);
-        assert!(matches!(feed.read(&deleted), Met::Send(_)));
+        assert!(matches!(feed.read(&deleted, &mut Everything), Met::Send(_)));
         feed.settle(Ordinal(0), Verdict::Delivered);
         let seen = feed.glimpse(&deleted);
         assert_eq!((seen.client_has(&deleted), seen.lags()), (ClientHas::Newest, false));
@@ -199,7 +199,7 @@ mod tests {
     fn a_replay_of_what_it_has_is_owed_and_leaves_open_what_it_has() {
         let mut feed = feed();
         let created = row(1, 1, false);
-        feed.read(&created);
+        feed.read(&created, &mut Everything);
         feed.settle(Ordinal(0), Verdict::Delivered);
         assert!(feed.request(&created, 7, Timestamp::from_millis(0)));
         let seen = feed.glimpse(&created);

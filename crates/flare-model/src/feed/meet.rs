@@ -1,14 +1,14 @@
 //! A row comes in, from the reader or for a retry; a request to send comes out, or nothing.
 
 use super::rule::Rule;
-use super::{Attempt, Feed, Met, Open, decide};
+use super::{Action, Attempt, Feed, Interest, Met, Open, TRANSITION, decide};
 use crate::document::Row;
 use crate::ids::Seq;
 
 impl Feed {
     /// The reader meets the next row of the lane. Rows come in order of `seq`, each the newest of its document
     /// when it was fetched; the caller has checked [`Feed::may_issue`].
-    pub fn read(&mut self, row: &Row) -> Met {
+    pub fn read(&mut self, row: &Row, interest: &mut impl Interest) -> Met {
         debug_assert!(row.seq > self.read, "rows come in order");
         self.skip_to(Seq(row.seq.0 - 1));
         self.read = row.seq;
@@ -46,7 +46,7 @@ impl Feed {
             self.again.insert(row.ordinal, row.seq);
             return Met::Busy;
         }
-        match self.begin(row) {
+        match self.begin(row, interest) {
             Some(attempt) => Met::Send(attempt),
             None => Met::Settled,
         }
@@ -66,7 +66,7 @@ impl Feed {
 
     /// A document that is owed, or that changed while it was in flight, is decided on its newest row. `None`:
     /// nothing to send, now or any more. The caller has checked [`Feed::may_issue`].
-    pub fn retry(&mut self, row: &Row) -> Option<Attempt> {
+    pub fn retry(&mut self, row: &Row, interest: &mut impl Interest) -> Option<Attempt> {
         let unrecorded = self.unrecorded.contains(&row.ordinal) && self.rules.keeps(Rule::ReplayDurable);
         if self.open.contains_key(&row.ordinal) || unrecorded {
             return None;
@@ -83,41 +83,70 @@ impl Feed {
             self.holes.remove(&superseded);
         }
         self.delta.dirty = true;
-        self.begin(row)
+        self.begin(row, interest)
     }
 
     /// Decides about a row and opens the attempt, or settles the row with nothing to send.
-    fn begin(&mut self, row: &Row) -> Option<Attempt> {
+    fn begin(&mut self, row: &Row, interest: &mut impl Interest) -> Option<Attempt> {
         let doubt = self.judged(row);
         let held = self.held.contains(row.ordinal.0);
         if row.seq > self.read {
             self.outran.insert(row.ordinal, row.seq);
         }
-        let Some(action) = decide(row, held, doubt) else {
+        let Some(wanted) = self.wants(row, interest) else {
+            self.leave_as_is(row, doubt);
+            return None;
+        };
+        // What is said of an older change, how often it was tried and which replay wanted it, is not said of
+        // this one: a change has the same identity in every life, whatever else was asked for.
+        let own = !self.rules.keeps(Rule::ReplayOwnId);
+        let asked = self.waiting.get(&row.ordinal).filter(|standing| standing.seq == row.seq || own);
+        let asked = asked.map_or(0, |standing| standing.replay);
+        let told = asked == TRANSITION && self.rules.keeps(Rule::TransitionOnly);
+        let action = decide(wanted, held, doubt).filter(|action| !(told && *action == Action::Update));
+        let Some(action) = action else {
             self.clear_standing(row.ordinal);
             self.settle_seq(row.seq);
             return None;
         };
+        if interest.tells(action) != Some(true) {
+            self.leave_as_is(row, doubt);
+            return None;
+        }
         // Unless a standing does, a hole has to hold the cursor below this attempt until it is settled. There is
         // none if the reader has not come here yet, or has passed by because the document had moved on.
         if !self.waiting.contains_key(&row.ordinal) && self.rules.keeps(Rule::OpenAheadHolds) {
             self.holes.insert(row.seq, row.ordinal);
         }
-        // What is said of an older change, how often it was tried and which replay wanted it, is not said of
-        // this one: a change has the same identity in every life, whatever else was asked for.
-        let own = !self.rules.keeps(Rule::ReplayOwnId);
         let standing = self.waiting.get(&row.ordinal).filter(|standing| standing.seq == row.seq || own);
         let trouble = standing.and_then(|standing| standing.trouble.as_deref());
         let attempt = Attempt {
             ordinal: row.ordinal,
             seq: row.seq,
             action,
-            replay: standing.map_or(0, |standing| standing.replay),
+            replay: if asked == TRANSITION { 0 } else { asked },
             attempts: trouble.map_or(0, |trouble| trouble.attempts),
             first_attempt_at: trouble.map(|trouble| trouble.first_attempt_at),
         };
-        let open = Open { seq: row.seq, action, replay: attempt.replay, newer: None, leased: false };
+        let open = Open { seq: row.seq, action, replay: asked, newer: None, leased: false };
         self.open.insert(row.ordinal, open);
         Some(attempt)
+    }
+
+    /// Whether the client is to have the document: it is live, and not excluded. `None`: nobody can tell.
+    pub(super) fn wants(&self, row: &Row, interest: &mut impl Interest) -> Option<bool> {
+        if row.deleted {
+            return Some(false);
+        }
+        if self.rules.keeps(Rule::Membership) { interest.includes() } else { Some(true) }
+    }
+
+    /// Nothing is sent and nothing changes: neither what the client has nor any doubt about it.
+    fn leave_as_is(&mut self, row: &Row, doubt: bool) {
+        self.clear_standing(row.ordinal);
+        if doubt && self.rules.keeps(Rule::UntoldKeepsDoubt) {
+            self.keep_doubt(row.ordinal, row.seq);
+        }
+        self.settle_seq(row.seq);
     }
 }

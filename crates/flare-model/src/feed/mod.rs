@@ -13,7 +13,9 @@
 //! sent.
 
 mod decide;
+mod filtering;
 mod glimpse;
+mod interest;
 mod kept;
 mod lease;
 mod meet;
@@ -37,10 +39,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use roaring::RoaringTreemap;
 
 pub use decide::{Action, decide};
+pub use filtering::{Example, Filtering};
 pub use glimpse::{ClientHas, Flight, Glimpse};
+pub use interest::{Everything, Interest};
 pub use kept::Kept;
 pub use record::{Ahead, Failure, Record, Saved, Sweep, SweepKind, Tally};
-pub use standing::{Standing, State, Trouble, Verdict};
+pub use standing::{Standing, State, TRANSITION, Trouble, Verdict};
 pub use sweep::Filled;
 
 use crate::ids::{Ordinal, Seq};
@@ -85,6 +89,9 @@ pub struct Feed {
     /// Standings found waiting when the feed was opened: an attempt for them may have been under way.
     unjudged: RoaringTreemap,
     sweep: Option<Sweep>,
+    /// How often the filter was changed, as far as the owner has said.
+    changes: u64,
+    filtering: Option<Box<Filtering>>,
     tally: Tally,
     /// The life whose kept states are believed.
     life: u64,

@@ -85,6 +85,8 @@ impl Feed {
             unjudged,
             judge: needed.then(|| Box::new(judge)),
             sweep: saved.sweep,
+            changes: saved.filtering.as_ref().map_or(0, |filtering| filtering.swept),
+            filtering: saved.filtering,
             tally: saved.tally,
             // Whatever may have been sent and is not recorded may have changed what the client has.
             life: saved.life + if saved.issued > Seq(0) { 2 } else { 0 },
@@ -99,7 +101,8 @@ impl Feed {
     /// outlives a crash before everything has been decided again. The bits go, or a document that gets the
     /// number of one the log has lost would seem to be with the client.
     fn start_over(rules: Rules, saved: Saved, head: Seq) -> Feed {
-        let believed = Saved { issued: head, tally: saved.tally, ..Saved::default() };
+        let (tally, filtering) = (saved.tally, saved.filtering);
+        let believed = Saved { issued: head, tally, filtering, ..Saved::default() };
         let mut feed = Feed::resume(rules, believed);
         feed.issued = Seq(0);
         feed.life = saved.life + 2;
@@ -120,12 +123,17 @@ impl Feed {
     pub fn begin_again(&mut self, head: Seq) {
         debug_assert!(self.open.is_empty(), "nothing is in flight");
         let pending = std::mem::take(&mut self.delta);
+        // All is decided again, under the newest filter.
+        if let Some(filtering) = &mut self.filtering {
+            filtering.swept = self.changes;
+        }
         let saved = Saved {
             held: std::mem::take(&mut self.held),
             standings: std::mem::take(&mut self.waiting).into_values().collect(),
             dead: std::mem::take(&mut self.dead) | &self.doubt,
             tally: std::mem::take(&mut self.tally),
             life: self.life,
+            filtering: self.filtering.take(),
             ..Saved::default()
         };
         *self = Feed::start_over(self.rules, saved, head);
@@ -177,7 +185,9 @@ impl Feed {
             && let Some(seq) = standing
         {
             let reborn = row.before >= seq && self.rules.keeps(Rule::BeforeStanding);
-            doubt |= !held || row.deleted || reborn;
+            // It may have left and come back, and the delete between may have been sent.
+            let left = self.is_selective() && self.rules.keeps(Rule::SelectiveStanding);
+            doubt |= !held || row.deleted || reborn || left;
         }
         if doubt {
             self.doubt.insert(ordinal);
@@ -186,6 +196,7 @@ impl Feed {
     }
 
     fn judged_by_cursor(&mut self, row: &Row, held: bool, standing: Option<Seq>) -> bool {
+        let selective = self.is_selective();
         let Some(judge) = &mut self.judge else { return false };
         // At the tail every document was met, or had not changed since the recorded cursor. What is judged
         // later is judged wrongly, and nothing would keep the judgement over the next crash.
@@ -204,7 +215,9 @@ impl Feed {
         // anything was: some change of the document that lies beyond the cursor and not beyond the mark.
         let reborn = row.before > cursor && self.rules.keeps(Rule::BeforeChange);
         let sent = row.born <= issued || reborn;
-        sent && (!held || row.deleted || reborn)
+        // With a filter it may have left and come back since.
+        let left = selective && self.rules.keeps(Rule::SelectiveChange);
+        sent && (!held || row.deleted || reborn || left)
     }
 
     /// The reader met the document as the life before had settled it: nothing was sent about it beyond that.

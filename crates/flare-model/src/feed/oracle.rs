@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::check::print::Print;
 use super::check::search::run_quietly;
 use super::check::states::States;
-use super::check::step::{Answer, Left, Records, SMALL, Scope, Step};
+use super::check::step::{Answer, Left, Look, Records, SMALL, Scope, Step};
 use super::check::watch::{Found, Life, Watch};
 use super::check::world::World;
 use super::rule::Rule;
@@ -25,6 +25,8 @@ struct Request {
     seq: Seq,
     action: Action,
     replay: u64,
+    /// How often the filter had changed.
+    filter: u64,
     /// What is known of it, once it has ended.
     end: Option<Answer>,
 }
@@ -39,6 +41,8 @@ struct Oracle {
     saved: Vec<Pair>,
     found: Found,
     client: Client,
+    /// How often the filter has changed.
+    filter: u64,
 }
 
 /// One client and one document.
@@ -54,6 +58,8 @@ struct Pair {
     since: usize,
     /// A crash allows doubt.
     excused: bool,
+    /// The filter has changed since it was last decided, and how many requests there were then.
+    sifted: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,21 +72,23 @@ enum Given {
 
 #[derive(Clone, Debug, Default)]
 struct Client {
-    /// By document: the highest sequence, and whether it has it.
-    has: Vec<(Seq, bool)>,
+    /// By document: the highest sequence with the filter it was decided under, and whether it has it. What was
+    /// lost under an earlier filter has the same sequence, and nothing tells a real client which of them is right:
+    /// such a straggler is beyond anyone's promise, and ignored here.
+    has: Vec<((Seq, u64), bool)>,
     late: Vec<Request>,
 }
 
 impl Client {
     fn gets(&mut self, request: Request) -> Result<(), String> {
         let (seen, has) = &mut self.has[request.doc];
-        if request.seq < *seen {
+        if (request.seq, request.filter) < *seen {
             return Ok(());
         }
         if request.action == Action::Update && !*has {
             return Err(format!("{request:?} reaches a client that does not have the document"));
         }
-        (*seen, *has) = (request.seq, request.action != Action::Delete);
+        (*seen, *has) = ((request.seq, request.filter), request.action != Action::Delete);
         Ok(())
     }
 }
@@ -91,7 +99,7 @@ impl Oracle {
             rows: vec![Pair::default(); docs],
             saved: vec![Pair::default(); docs],
             found: Found::clean(),
-            client: Client { has: vec![(Seq(0), false); docs], late: Vec::new() },
+            client: Client { has: vec![((Seq(0), 0), false); docs], late: Vec::new() },
             ..Oracle::default()
         }
     }
@@ -152,13 +160,14 @@ impl Watch for Oracle {
     fn begins(&mut self, row: &Row, attempt: &Attempt) -> Result<(), String> {
         let doc = number(row);
         let Attempt { seq, action, replay, .. } = *attempt;
-        let request = Request { doc, seq, action, replay, end: None };
+        let request = Request { doc, seq, action, replay, filter: self.filter, end: None };
         let (must, may) = self.due(row);
         if must != Some(action) && may != Some(action) {
             return Err(format!("{request:?} where {must:?} must be sent, or may {may:?}"));
         }
-        let Pair { ended, asked, .. } = self.rows[doc];
-        if replay == 0 && seq <= ended || replay != 0 && replay != asked {
+        let Pair { ended, asked, sifted, .. } = self.rows[doc];
+        let transition = sifted.is_some() && action != Action::Update;
+        if replay == 0 && seq <= ended && !transition || replay != 0 && replay != asked {
             return Err(format!("{request:?} is sent though nothing is owed"));
         }
         for before in self.requests.iter().filter(|before| before.doc == doc) {
@@ -166,13 +175,14 @@ impl Watch for Oracle {
                 return Err(format!("{request:?} begins after {before:?}"));
             }
             let same = before.action == action || may == Some(action);
-            if before.seq == seq && before.replay == replay && !same {
+            let again = before.replay == replay && before.filter == self.filter;
+            if before.seq == seq && again && !same {
                 return Err(format!("{request:?} has another identity than {before:?}"));
             }
         }
         let deletes = |late: &Request| late.doc == doc && late.action == Action::Delete;
         let (seen, has) = self.client.has[doc];
-        let loses = self.client.late.iter().any(|late| deletes(late) && late.seq >= seen);
+        let loses = self.client.late.iter().any(|late| deletes(late) && (late.seq, late.filter) >= seen);
         if action == Action::Update && (!has || loses) {
             return Err(format!("{request:?} to a client that may not have the document"));
         }
@@ -184,7 +194,7 @@ impl Watch for Oracle {
         let doc = attempt.ordinal.0 as usize - 1;
         let newer = self.client.late.iter().any(|late| late.doc == doc && late.seq > state);
         match self.client.has[doc] {
-            (seen, true) if seen == state && !newer => Ok(()),
+            ((seen, _), true) if seen == state && !newer => Ok(()),
             has => {
                 Err(format!("{attempt:?} builds on {state} where the client has {has:?}, or may have more"))
             }
@@ -214,6 +224,8 @@ impl Watch for Oracle {
             if last >= pair.since {
                 pair.asked = 0;
             }
+            // What was discarded may be told once more when the sweep comes by.
+            pair.sifted.take_if(|since| last >= *since && given == Given::Newest);
         }
     }
 
@@ -225,12 +237,32 @@ impl Watch for Oracle {
         if stands {
             return Ok(());
         }
-        if let (Some(must), _) = self.due(row) {
+        let (must, _) = self.due(row);
+        let pair = &self.rows[number(row)];
+        // Two changes of the filter that amount to none.
+        if must == Some(Action::Update) && pair.sifted.is_some() && row.seq <= pair.ended {
+            return Ok(());
+        }
+        if let Some(must) = must {
             return Err(format!("nothing is sent for {row:?} where {must:?} must be"));
         }
         let pair = &mut self.rows[number(row)];
-        *pair = Pair { ended: row.seq, ..Pair::default() };
+        *pair = Pair { ended: row.seq, sifted: pair.sifted, ..Pair::default() };
         Ok(())
+    }
+
+    fn leaves(&mut self, row: &Row) {
+        let pair = &mut self.rows[number(row)];
+        let (ended, excused) = (row.seq.max(pair.ended), pair.excused);
+        *pair = Pair { ended, excused, given: Given::Less, sifted: pair.sifted, ..Pair::default() };
+    }
+
+    fn refilters(&mut self) {
+        self.filter += 1;
+        let since = self.requests.len();
+        for pair in self.rows.iter_mut().chain(&mut self.taken).chain(&mut self.saved) {
+            pair.sifted = Some(since);
+        }
     }
 
     fn owes(&self, row: &Row) -> bool {
@@ -285,11 +317,11 @@ impl Watch for Oracle {
     fn rests(&self, rows: &[Row], feed: &Feed, _: &Saved) -> Result<(), String> {
         for row in rows {
             let (doc, pair) = (number(row), &self.rows[number(row)]);
-            let (seen, has) = self.client.has[doc];
+            let ((seen, _), has) = self.client.has[doc];
             if pair.ended != row.seq || pair.asked != 0 {
                 return Err(format!("{row:?} is still owed: {pair:?}"));
             }
-            if pair.given == Given::Less {
+            if pair.given == Given::Less || feed.dead().contains(row.ordinal.0) {
                 continue;
             }
             if has == row.deleted || has && seen != row.seq {
@@ -310,21 +342,25 @@ impl Watch for Oracle {
 /// A scope by a throw of the dice: few documents or more, marks and windows that hardly matter or always do.
 fn scope(die: u32) -> Scope {
     let pick = |shift: u32, of: &[u64]| of[(die >> shift) as usize % of.len()];
+    let filters = pick(24, &[0, 1]) == 1;
+    let left = Left {
+        events: 40,
+        crashes: 5,
+        stops: 2,
+        replays: 5,
+        drops: 3,
+        restores: 0,
+        beginnings: 1,
+        leases: pick(20, &[0, 0, 6, 24]) as u8,
+        refilters: if filters { 3 } else { 0 },
+    };
     Scope {
         docs: pick(0, &[5, 3, 2, 1]) as usize,
-        left: Left {
-            events: 40,
-            crashes: 5,
-            stops: 2,
-            replays: 5,
-            drops: 3,
-            restores: 0,
-            beginnings: 1,
-            leases: pick(20, &[0, 0, 6, 24]) as u8,
-        },
+        left,
         records: if pick(8, &[0, 1]) == 0 { Records::Apart } else { Records::AtOnce },
         block: pick(12, &[4, 1, 2, 16]),
         window: Some(pick(16, &[3, 1, 2, 100])),
+        looks: if filters { &[Look::Out, Look::Untold, Look::Error] } else { &[] },
         sweeps: true,
         skips: true,
         again: true,
@@ -337,6 +373,8 @@ fn scope(die: u32) -> Scope {
 fn weight(step: &Step) -> u32 {
     match step {
         Step::Put(_) => 3,
+        Step::PutAs(_, Look::Out) => 3,
+        Step::PutAs(..) => 1,
         Step::Delete(_) => 2,
         Step::Answer(_, Answer::Success) => 12,
         Step::Answer(_, Answer::Lost) => 8,
@@ -345,7 +383,7 @@ fn weight(step: &Step) -> u32 {
         Step::Retry(_) => 8,
         Step::Take | Step::Commit => 12,
         Step::Sweep => 8,
-        Step::Crash | Step::Stop | Step::Replay | Step::Ask(_) | Step::BeginAgain => 1,
+        Step::Crash | Step::Stop | Step::Replay | Step::Ask(_) | Step::BeginAgain | Step::Refilter => 1,
         _ => 4,
     }
 }
@@ -378,7 +416,8 @@ fn run_keeping(dice: &[u32], removed: Option<Rule>, states: Option<States>) -> R
             }
             None => true,
         });
-        world.take(*step.expect("the throw is below the sum"), &scope)?;
+        let step = *step.expect("the throw is below the sum");
+        world.take(step, &scope)?;
     }
     run_quietly(&mut world, &scope, &mut Vec::new())?;
     world.at_rest()?;

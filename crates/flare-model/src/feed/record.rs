@@ -6,7 +6,7 @@ use std::sync::Arc;
 use roaring::RoaringTreemap;
 
 use super::rule::Rule;
-use super::{Feed, Kept, Standing, State};
+use super::{Feed, Filtering, Kept, Standing, State};
 use crate::ids::{Ordinal, Seq};
 use crate::time::Timestamp;
 
@@ -37,7 +37,7 @@ impl Ahead {
 /// crash finds either the position before the page or the page's standings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sweep {
-    /// The replay it serves; 0 for the beginning.
+    /// The replay it serves; 0 for the beginning, [`TRANSITION`](super::TRANSITION) for a changed filter.
     pub replay: u64,
     /// What it takes.
     pub kind: SweepKind,
@@ -59,6 +59,8 @@ pub enum SweepKind {
         /// The earliest `updatedAt` taken.
         since: Timestamp,
     },
+    /// Every document that a changed filter makes the client's, or no longer the client's.
+    Filter,
 }
 
 /// Counters that survive a restart. They are for reading, not for deciding.
@@ -116,6 +118,8 @@ pub struct Record {
     pub kept: Vec<(Ordinal, Arc<Kept>)>,
     /// Documents whose kept state goes.
     pub forgotten: Vec<Ordinal>,
+    /// What is kept for filters, whole; absent where there never was one.
+    pub filtering: Option<Box<Filtering>>,
 }
 
 /// What the ledger knows of a feed: where a new life of it begins.
@@ -141,6 +145,8 @@ pub struct Saved {
     pub tally: Tally,
     /// As last recorded.
     pub life: u64,
+    /// As last recorded.
+    pub filtering: Option<Box<Filtering>>,
     /// The log was not the one this feed's numbers belong to (a restore, a lost tail): nothing of it can be
     /// believed but that the client may have anything. It stays so until the first record after that is
     /// durable, however often the feed is opened meanwhile and however far the log has grown.
@@ -189,6 +195,7 @@ impl Feed {
         (record.cursor, record.ahead) = self.recorded_position();
         record.sweep = self.sweep.clone();
         record.tally = self.tally.clone();
+        record.filtering = self.filtering.clone();
         self.record_states(&mut record);
         Some(record)
     }

@@ -72,11 +72,25 @@ pub(super) enum Rule {
     OtherDocuments,
     /// A feed that begins again forgets what the ledger has, and not only what it has itself.
     ForgetUnrecorded,
+    /// A live document that is none of the client's is as good as deleted.
+    Membership,
+    /// Not telling leaves doubt as it is.
+    UntoldKeepsDoubt,
+    /// Where there is a filter, a change judged after a crash may hide that the document had left.
+    SelectiveChange,
+    /// The same for a standing.
+    SelectiveStanding,
+    /// A changed filter has everything decided again.
+    SweepFilter,
+    /// Even if another sweep is under way: then after it.
+    FilterQueues,
+    /// What a changed filter has handed over, and the next one takes back, is not told again.
+    TransitionOnly,
 }
 
 #[cfg(test)]
 impl Rule {
-    pub(super) const ALL: [Rule; 34] = [
+    pub(super) const ALL: [Rule; 41] = [
         Rule::Ahead,
         Rule::Outrun,
         Rule::OutdatedRead,
@@ -111,6 +125,13 @@ impl Rule {
         Rule::OtherLog,
         Rule::OtherDocuments,
         Rule::ForgetUnrecorded,
+        Rule::Membership,
+        Rule::UntoldKeepsDoubt,
+        Rule::SelectiveChange,
+        Rule::SelectiveStanding,
+        Rule::SweepFilter,
+        Rule::FilterQueues,
+        Rule::TransitionOnly,
     ];
 }
 

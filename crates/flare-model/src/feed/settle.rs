@@ -129,7 +129,7 @@ impl Feed {
     }
 
     /// Nothing is owed for the change at `seq`, but what the client has stays unknown.
-    fn keep_doubt(&mut self, ordinal: Ordinal, seq: Seq) {
+    pub(super) fn keep_doubt(&mut self, ordinal: Ordinal, seq: Seq) {
         self.doubt.insert(ordinal.0);
         self.delta.doubtful.insert(ordinal, seq);
         self.delta.standings.insert(ordinal);

@@ -20,11 +20,16 @@ pub struct Standing {
     pub doubt: bool,
     /// What is owed.
     pub state: State,
-    /// The replay that asked for it, 0 for none. It makes the notification's id another one.
+    /// The replay that asked for it, 0 for none, or [`TRANSITION`]. A replay makes the notification's id
+    /// another one.
     pub replay: u64,
     /// How the attempts so far went; absent when there was none.
     pub trouble: Option<Box<Trouble>>,
 }
+
+/// In the place of a replay: a changed filter asked for it. Only a create or a delete is owed; an update would
+/// tell the client again what it was told under the filter before.
+pub const TRANSITION: u64 = i64::MAX as u64;
 
 /// What a standing is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

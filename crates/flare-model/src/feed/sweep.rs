@@ -4,7 +4,7 @@
 //! carries them is durable, like every other retry, so a crash in the middle needs no rule of its own.
 
 use super::rule::Rule;
-use super::{Feed, Standing, State, Sweep, SweepKind, decide};
+use super::{Action, Feed, Interest, Standing, State, Sweep, SweepKind, decide};
 use crate::document::Row;
 use crate::ids::{Ordinal, Seq};
 use crate::time::Timestamp;
@@ -38,7 +38,13 @@ impl Feed {
     }
 
     /// The sweep meets the next row beyond its position, in order of `seq`.
-    pub fn sweep(&mut self, row: &Row, updated_at: Timestamp, now: Timestamp) -> Filled {
+    pub fn sweep(
+        &mut self,
+        row: &Row,
+        updated_at: Timestamp,
+        now: Timestamp,
+        interest: &mut impl Interest,
+    ) -> Filled {
         let Some(sweep) = &self.sweep else { return Filled::Passed };
         if row.seq > sweep.end {
             self.sweep_to(row.seq);
@@ -49,12 +55,25 @@ impl Feed {
         }
         let held = self.held.contains(row.ordinal.0);
         let doubt = self.doubt.contains(row.ordinal.0);
+        let waits = self.waiting.contains_key(&row.ordinal);
+        let dead = self.dead.contains(row.ordinal.0);
+        // Where nobody can tell, the client is left as it is.
         let wanted = match sweep.kind {
             SweepKind::Beginning => {
-                let known = self.waiting.contains_key(&row.ordinal) || self.dead.contains(row.ordinal.0);
-                !row.deleted && !held && !known
+                !row.deleted && !held && !waits && !dead && self.wants(row, interest) == Some(true)
             }
-            SweepKind::Replay { since } => updated_at >= since && decide(row, held, doubt).is_some(),
+            SweepKind::Replay { since } => {
+                let action = |wants| decide(wants, held, doubt);
+                updated_at >= since && self.wants(row, interest).and_then(action).is_some()
+            }
+            // What waits is decided under the new filter anyway. A dead letter stays one, whichever filter it was
+            // given up under; unless there is nothing to send any more, then it goes.
+            SweepKind::Filter if waits => false,
+            SweepKind::Filter => match self.wants(row, interest) {
+                Some(true) => !dead && decide(true, held, doubt) == Some(Action::Create),
+                Some(false) => dead != decide(false, held, doubt).is_some(),
+                None => false,
+            },
         };
         let replay = sweep.replay;
         let counted =
@@ -75,6 +94,7 @@ impl Feed {
             return false;
         }
         self.sweep = None;
+        self.sift();
         true
     }
 

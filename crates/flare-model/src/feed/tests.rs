@@ -2,7 +2,9 @@
 //! shape of records.
 
 use super::check::ledger;
-use super::{Ahead, Attempt, Feed, Filled, Met, Saved, Standing, State, SweepKind, Trouble, Verdict};
+use super::{
+    Ahead, Attempt, Everything, Feed, Filled, Met, Saved, Standing, State, SweepKind, Trouble, Verdict,
+};
 use crate::document::Row;
 use crate::ids::{Ordinal, Seq};
 use crate::time::Timestamp;
@@ -32,7 +34,7 @@ fn feed() -> Feed {
 }
 
 fn read(feed: &mut Feed, row: &Row) -> Attempt {
-    match feed.read(row) {
+    match feed.read(row, &mut Everything) {
         Met::Send(attempt) => attempt,
         other => panic!("{other:?}"),
     }
@@ -43,7 +45,7 @@ fn a_retry_of_the_same_revision_counts_its_attempts() {
     let mut feed = feed();
     read(&mut feed, &row(1, 1));
     feed.settle(Ordinal(1), failure(3));
-    let attempt = feed.retry(&row(1, 1)).expect("it is owed");
+    let attempt = feed.retry(&row(1, 1), &mut Everything).expect("it is owed");
     assert_eq!((attempt.attempts, attempt.first_attempt_at), (3, Some(NOW)));
 }
 
@@ -60,12 +62,12 @@ fn a_newer_revision_starts_to_count_anew() {
 fn a_newer_revision_that_was_pushed_out_of_the_window_starts_to_count_anew() {
     let mut feed = feed();
     read(&mut feed, &row(1, 1));
-    assert_eq!(feed.read(&row(1, 2)), Met::Busy);
+    assert_eq!(feed.read(&row(1, 2), &mut Everything), Met::Busy);
     read(&mut feed, &row(2, 3));
     feed.displace(1, NOW);
     feed.settle(Ordinal(1), failure(3));
     assert_eq!(feed.waiting()[&Ordinal(1)].seq, Seq(2));
-    assert_eq!(feed.retry(&row(1, 2)).expect("it is owed").attempts, 0);
+    assert_eq!(feed.retry(&row(1, 2), &mut Everything).expect("it is owed").attempts, 0);
 }
 
 #[test]
@@ -125,7 +127,7 @@ fn a_sweep_leaves_what_changed_after_its_end_to_the_reader() {
     feed.settle(Ordinal(1), Verdict::Delivered);
     assert!(feed.start_sweep(SweepKind::Replay { since: NOW }, 6));
     assert!(!feed.start_sweep(SweepKind::Replay { since: NOW }, 7), "one at a time");
-    assert_eq!(feed.sweep(&row(2, 2), NOW, NOW), Filled::Passed);
+    assert_eq!(feed.sweep(&row(2, 2), NOW, NOW, &mut Everything), Filled::Passed);
     assert_eq!(feed.sweeping(), None);
 }
 
@@ -137,13 +139,13 @@ fn a_replay_since_a_time_passes_what_is_older() {
         feed.settle(Ordinal(number), Verdict::Delivered);
     }
     assert!(feed.start_sweep(SweepKind::Replay { since: NOW }, 6));
-    assert_eq!(feed.sweep(&row(1, 1), Timestamp::from_millis(999), NOW), Filled::Passed);
-    assert_eq!(feed.sweep(&row(2, 2), NOW, NOW), Filled::Taken);
+    assert_eq!(feed.sweep(&row(1, 1), Timestamp::from_millis(999), NOW, &mut Everything), Filled::Passed);
+    assert_eq!(feed.sweep(&row(2, 2), NOW, NOW, &mut Everything), Filled::Taken);
     assert_eq!(feed.waiting().keys().copied().collect::<Vec<_>>(), [Ordinal(2)]);
-    assert_eq!(feed.retry(&row(2, 2)), None, "not before it is durable that it is owed");
+    assert_eq!(feed.retry(&row(2, 2), &mut Everything), None, "not before it is durable that it is owed");
     feed.take_record().expect("a document is owed");
     feed.recorded();
-    assert_eq!(feed.retry(&row(2, 2)).map(|attempt| attempt.replay), Some(6));
+    assert_eq!(feed.retry(&row(2, 2), &mut Everything).map(|attempt| attempt.replay), Some(6));
 }
 
 /// A feed whose one document is out on a lease.
@@ -172,7 +174,7 @@ fn a_lease_is_in_flight_and_stands() {
     assert_eq!((feed.in_flight(), feed.unsettled(), feed.cursor()), (1, 0, Seq(1)), "the cursor goes on");
     assert_eq!(feed.leases().count(), 1);
     assert!(!feed.request(&row(1, 1), 3, NOW), "it is in flight");
-    assert_eq!(feed.read(&row(1, 2)), Met::Busy);
+    assert_eq!(feed.read(&row(1, 2), &mut Everything), Met::Busy);
     let again = reopened(&mut feed);
     assert_eq!(again.leased(attempt.ordinal), feed.leased(attempt.ordinal), "in the next life too");
     assert_eq!(again.in_flight(), 1);
@@ -185,11 +187,11 @@ fn what_was_leased_is_decided_again_once_its_end_is_durable() {
     assert_eq!(feed.settle(attempt.ordinal, Verdict::Delivered), super::Settled::Done);
     feed.recorded();
     assert!(feed.is_unrecorded(attempt.ordinal), "that record was taken before");
-    assert_eq!(feed.read(&row(1, 2)), Met::Busy);
-    assert_eq!(feed.retry(&row(1, 2)), None);
+    assert_eq!(feed.read(&row(1, 2), &mut Everything), Met::Busy);
+    assert_eq!(feed.retry(&row(1, 2), &mut Everything), None);
     assert!(feed.take_record().is_some());
     feed.recorded();
-    let next = feed.retry(&row(1, 2)).expect("it is due");
+    let next = feed.retry(&row(1, 2), &mut Everything).expect("it is due");
     assert_eq!((next.seq, next.action, next.attempts), (Seq(2), super::Action::Update, 0));
 }
 

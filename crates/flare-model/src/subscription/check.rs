@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::content;
+use super::expressions::expressions;
 use super::{ActionDraft, DataTemplate, DataValue, Draft, RateLimit, Scalar, ScalarTemplate, Spec, Target};
 use crate::duration::HumanDuration;
 use crate::feed::Action;
@@ -84,6 +85,7 @@ pub fn check(draft: &mut Draft, resource: &Resource, limits: &Limits) -> Result<
     retry.validate().map_err(|e| Invalid::new("delivery.retry", e))?;
     let content = content::check(draft, resource, &targets)?;
     let data = data(&draft.data, resource)?;
+    let (filter, when) = expressions(draft, resource)?;
     let spec = Spec {
         targets,
         success,
@@ -95,6 +97,8 @@ pub fn check(draft: &mut Draft, resource: &Resource, limits: &Limits) -> Result<
         content,
         data,
         mode: draft.mode.unwrap_or_default(),
+        filter,
+        when,
         start: draft.start.unwrap_or_default(),
         shards: draft.shards.unwrap_or(1),
     };
@@ -124,12 +128,6 @@ fn fill_defaults(draft: &mut Draft, spec: &Spec) {
 /// What the contract has and this version does not: a clear word instead of silence.
 fn refuse_what_is_not_there_yet(draft: &Draft) -> Result<(), Invalid> {
     let later = |field: &str, what: &str| Err(Invalid::new(field, format!("{what} is not available yet")));
-    if draft.filter.is_some() {
-        return later("filter", "filtering by an expression");
-    }
-    if draft.when.is_some() {
-        return later("when", "an expression that decides whether to tell");
-    }
     match draft.delivery.revision.as_deref() {
         None | Some("last") => {}
         Some("all") => return later("delivery.revision", "`all`"),

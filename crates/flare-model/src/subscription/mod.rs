@@ -6,6 +6,7 @@
 mod check;
 mod content;
 mod draft;
+mod expressions;
 mod secret;
 
 pub use check::{Limits, check};
@@ -22,6 +23,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::feed::Action;
+use crate::filter::Filter;
 use crate::ids::{ResourceId, SubscriptionId};
 use crate::retry::RetryPolicy;
 use crate::template::{TextTemplate, UrlTemplate};
@@ -50,6 +52,10 @@ pub struct Spec {
     pub data: BTreeMap<String, DataTemplate>,
     /// Whether it is served without being asked.
     pub mode: Mode,
+    /// Which documents the client is to have; all where there is none.
+    pub filter: Option<Arc<Filter>>,
+    /// Whether to tell; always where there is none.
+    pub when: Option<Arc<Filter>>,
     /// Where it starts.
     pub start: Start,
     /// How many owners may serve its lanes in parallel.
@@ -113,6 +119,12 @@ impl Spec {
         &self.targets[action as usize]
     }
 
+    /// Whether documents have to be looked at before anything is decided.
+    #[inline]
+    pub fn has_expressions(&self) -> bool {
+        self.filter.is_some() || self.when.is_some()
+    }
+
     /// Whether a status means delivered.
     pub fn is_success(&self, status: u16) -> bool {
         if self.success.is_empty() { (200..300).contains(&status) } else { self.success.contains(&status) }
@@ -162,6 +174,10 @@ pub struct Stored {
     /// What signs, oldest first. Bound: two. Empty where an earlier version stored the subscription.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<StoredSecret>,
+    /// How often the filter was changed. Each feed knows which of these changes it has been swept for, so that a
+    /// sweep is owed from the commit of the change on.
+    #[serde(default)]
+    pub filter_changes: u64,
 }
 
 /// How many replays of a subscription are remembered.

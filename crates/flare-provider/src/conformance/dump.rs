@@ -92,6 +92,7 @@ pub fn show_opened(opened: Opened) -> String {
         sweep,
         tally,
         life,
+        filtering,
         strange,
     } = saved;
     standings.sort_by_key(|standing| standing.ordinal);
@@ -99,7 +100,7 @@ pub fn show_opened(opened: Opened) -> String {
     let dead_in_doubt: Vec<u64> = dead_in_doubt.iter().collect();
     format!(
         "feed {} of {head}: cursor {cursor} issued {issued} {ahead:?} held {held:?} {standings:?} \
-         dead {dead:?} in doubt {dead_in_doubt:?} {sweep:?} {tally:?} life {life} strange {strange}",
+         dead {dead:?} in doubt {dead_in_doubt:?} {sweep:?} {tally:?} life {life} {filtering:?} strange {strange}",
         feed.lane
     )
 }

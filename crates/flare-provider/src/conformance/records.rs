@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use flare_model::feed::{Ahead, Failure, Record, Saved, Standing, State, Sweep, SweepKind, Tally};
+use flare_model::feed::{
+    Ahead, Example, Failure, Filtering, Record, Saved, Standing, State, Sweep, SweepKind, Tally,
+};
 use flare_model::ids::{FeedId, Ordinal, Seq};
 use flare_model::time::Timestamp;
 
@@ -50,6 +52,18 @@ fn everything() -> Record {
                 error: "connection \"reset\" by peer\n\u{0} ß \u{1F525}".to_owned(),
             })),
         },
+        filtering: Some(Box::new(Filtering {
+            swept: 3,
+            selective: true,
+            excluded: 1 << 41,
+            not_told: 5,
+            errors: 6,
+            last_error: Some(Example {
+                at: Timestamp::from_millis(-7),
+                document: "http://api.company.com/users/ß".to_owned(),
+                error: "there is no field `\u{1F525}`".to_owned(),
+            }),
+        })),
         life: 9,
         ..Record::default()
     }
@@ -70,6 +84,7 @@ fn as_saved(record: &Record) -> Saved {
         sweep: record.sweep.clone(),
         tally: record.tally.clone(),
         life: record.life,
+        filtering: record.filtering.clone(),
         ..Saved::default()
     }
 }

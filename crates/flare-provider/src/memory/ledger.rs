@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use flare_model::feed::{Ahead, Kept, Record, Saved, Standing, State, Sweep, SweepKind, Tally};
+use flare_model::feed::{Ahead, Filtering, Kept, Record, Saved, Standing, State, Sweep, SweepKind, Tally};
 use flare_model::ids::{FeedId, LaneId, Ordinal, Seq, SubscriptionNumber};
 use roaring::RoaringTreemap;
 
@@ -37,6 +37,7 @@ struct Feed {
     life: u64,
     /// With the life that wrote them.
     kept: BTreeMap<Ordinal, (u64, Arc<Kept>)>,
+    filtering: Option<Box<Filtering>>,
 }
 
 impl Feeds {
@@ -62,6 +63,7 @@ impl Feeds {
             tally: Tally::default(),
             life: 0,
             kept: BTreeMap::new(),
+            filtering: None,
         };
         self.by_id.insert(FeedId { subscription, lane: lane.index }, feed);
     }
@@ -101,6 +103,7 @@ impl Feed {
         for (ordinal, state) in record.kept {
             self.kept.insert(ordinal, (record.life, state));
         }
+        self.filtering = record.filtering;
     }
 
     fn saved(&self, incarnation: u64) -> Saved {
@@ -120,6 +123,7 @@ impl Feed {
             sweep: self.sweep.clone(),
             tally: self.tally.clone(),
             life: self.life,
+            filtering: self.filtering.clone(),
             strange: self.incarnation != incarnation,
         }
     }

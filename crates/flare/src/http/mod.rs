@@ -4,6 +4,7 @@ mod about;
 mod body;
 mod documents;
 mod error;
+mod filters;
 mod insight;
 mod page;
 mod query;
@@ -65,6 +66,7 @@ pub fn routes(app: Arc<App>) -> Router {
         )
         .route("/subscriptions", get(subscriptions::all::list))
         .route("/subscriptions/{id}", get(subscriptions::all::show))
+        .route("/filters/test", post(filters::test::handle))
         .route("/documents", post(documents::bulk::handle))
         .route(
             "/documents/{*url}",

@@ -1,11 +1,12 @@
 //! A change on its way to the clients: one shared copy of the document, and the bodies made of it so far.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use flare_model::document::{Document, Row};
 use flare_model::feed::Action;
+use flare_model::filter::{Json, Unreadable};
 use parking_lot::Mutex;
 
 /// A document as it was committed, shared by everyone who has to tell about it.
@@ -16,6 +17,9 @@ pub struct Change {
     /// Bound: one entry for each action and body shape in use by the resource's subscriptions; when there are
     /// more shapes than [`KEPT_BODIES`], further bodies are built for each delivery.
     bodies: Mutex<Vec<(BodyKey, Bytes)>>,
+    /// The document as expressions see it, made when the first one looks and shared by all. Bound: see
+    /// [`Json`]; most often about as large as the document.
+    json: OnceLock<Box<Result<Json, Unreadable>>>,
 }
 
 /// Which body: the action and the shape's number (subscriptions with the same shape share it).
@@ -32,7 +36,12 @@ const KEPT_BODIES: usize = 8;
 impl Change {
     /// Wraps a committed document.
     pub fn new(document: Document) -> Arc<Change> {
-        Arc::new(Change { document, superseded: AtomicBool::new(false), bodies: Mutex::new(Vec::new()) })
+        Arc::new(Change {
+            document,
+            superseded: AtomicBool::new(false),
+            bodies: Mutex::new(Vec::new()),
+            json: OnceLock::new(),
+        })
     }
 
     /// The numbers that decide.
@@ -53,6 +62,18 @@ impl Change {
     /// What it weighs in memory, about.
     pub fn weight(&self) -> usize {
         self.document.content.len() * 2 + self.document.url.len() + 256
+    }
+
+    /// The document as expressions see it; one without fields for a tombstone.
+    pub fn json(&self) -> Result<&Json, Unreadable> {
+        let made = self.json.get_or_init(|| {
+            let document = &self.document;
+            Box::new(match document.row.deleted {
+                true => Ok(Json::nothing()),
+                false => Json::new(document.content.clone()),
+            })
+        });
+        made.as_ref().as_ref().map_err(Clone::clone)
     }
 
     /// The body for a key, built once and shared.

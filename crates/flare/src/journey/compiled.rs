@@ -44,6 +44,8 @@ pub struct Compiled {
     pub id: SubscriptionId,
     /// As the ledger counts it.
     pub number: SubscriptionNumber,
+    /// How often its filter was changed.
+    pub filter_changes: u64,
     /// What it follows.
     pub resource: Arc<Resource>,
     /// Its settings.
@@ -75,6 +77,7 @@ impl Compiled {
     pub fn new(
         id: SubscriptionId,
         number: SubscriptionNumber,
+        filter_changes: u64,
         resource: Arc<Resource>,
         spec: Spec,
         incarnation: u64,
@@ -90,9 +93,14 @@ impl Compiled {
         identity.update(id.as_str().as_bytes());
         identity.update([0]);
         identity.update(incarnation.to_be_bytes());
+        // A document that leaves, enters, and leaves again by changes of the filter does so at one sequence: what
+        // is told differs by the filter it was decided under.
+        if filter_changes > 0 {
+            identity.update(filter_changes.to_be_bytes());
+        }
         let shape = shape_of(&spec);
         let signer = Arc::default();
-        Compiled { id, number, resource, spec, requests, shape, identity, signer }
+        Compiled { id, number, filter_changes, resource, spec, requests, shape, identity, signer }
     }
 
     /// The same, with what signs its notifications.

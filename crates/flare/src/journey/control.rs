@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flare_model::document::Row;
-use flare_model::feed::{SweepKind, Tally};
+use flare_model::feed::{Filtering, SweepKind, Tally};
 use flare_model::ids::{Ordinal, Seq, SubscriptionId, SubscriptionNumber};
 use flare_model::subscription::ReplayLeft;
 use flare_model::time::Timestamp;
@@ -101,6 +101,8 @@ pub struct Inspection {
     pub held: u64,
     /// Sums over its lanes.
     pub tally: Tally,
+    /// The same, if there is or was a filter.
+    pub filtering: Option<Filtering>,
     /// When failures began, if nothing has succeeded since.
     pub failing_since: Option<Timestamp>,
     /// The beginning is not through yet.

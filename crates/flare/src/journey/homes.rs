@@ -171,6 +171,9 @@ impl Merge for Inspection {
         // It fails only if no part of it succeeds.
         self.failing_since = self.failing_since.zip(other.failing_since).map(|(one, other)| one.max(other));
         self.preparing |= other.preparing;
+        if let Some(other) = &other.filtering {
+            self.filtering.get_or_insert_default().add(other);
+        }
         self.breaker = self.breaker.or(other.breaker);
         for (replay, left) in other.replays {
             let sum = self.replays.entry(replay).or_default();

@@ -15,6 +15,7 @@ mod errand;
 mod event;
 mod examine;
 mod homes;
+mod interest;
 mod judge;
 mod lanes;
 mod leaving;

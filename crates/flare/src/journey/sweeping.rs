@@ -6,6 +6,7 @@ use flare_model::feed::Filled;
 use flare_model::ids::{Seq, SubscriptionNumber};
 
 use super::change::Change;
+use super::interest::{self, Turn};
 use super::loading::may_try_again;
 use super::shard::Shard;
 
@@ -73,7 +74,8 @@ enum Page {
     Leased,
 }
 
-/// Hands a page over, up to the first document that is in flight.
+/// Hands a page over, up to the first document that is in flight, or until its expressions have had the thread for
+/// long enough.
 fn fill(
     shard: &mut Shard,
     key: usize,
@@ -83,23 +85,31 @@ fn fill(
     page: flare_provider::Page,
 ) -> Page {
     let now = shard.shared.clock.now();
+    let clock = shard.shared.clock.clone();
     let Some(subscriber) = shard.subscriber(key, number) else { return Page::Whole };
+    let compiled = subscriber.compiled.clone();
     let Some(slot) = subscriber.lanes.get_mut(lane) else { return Page::Whole };
     if slot.feed.sweeping().is_none_or(|sweep| sweep.position != after) {
         return Page::Whole;
     }
+    let turn = Turn::begin(&compiled, &*clock);
     let mut filled = Page::Whole;
     for document in page.documents {
         let row = document.row;
+        if turn.is_over(&*clock).is_some() {
+            filled = Page::Busy;
+            break;
+        }
         // A document that moved on meanwhile belongs to the live cursor.
         if slot.tail.still_newest(row.ordinal, row.seq, page.head) == Some(false) {
             continue;
         }
-        match slot.feed.sweep(&row, document.updated_at, now) {
+        let change = Change::new(document);
+        match interest::sweep(&compiled, &mut slot.feed, &change, now, &*clock) {
             Filled::Passed => {}
             Filled::Taken => {
                 slot.swept.push(row.ordinal);
-                slot.fetched.insert(row.ordinal, (Change::new(document), page.head));
+                slot.fetched.insert(row.ordinal, (change, page.head));
             }
             Filled::Blocked => {
                 let leased = slot.feed.leased(row.ordinal).is_some();

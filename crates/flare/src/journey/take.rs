@@ -12,6 +12,7 @@ use flare_model::ids::{Ordinal, Seq};
 use super::breaker::Permit;
 use super::change::Change;
 use super::courier::Job;
+use super::interest::{self, Turn};
 use super::passive::Drive;
 use super::shard::{Alarm, Shard};
 use super::states::Waiting;
@@ -30,6 +31,8 @@ enum Found {
     Nothing,
     /// More rows to look at, in the next turn.
     LaterMore,
+    /// More rows to look at, not before this time: its expressions have had the thread for long enough.
+    NotBefore(Duration),
 }
 
 impl Shard {
@@ -67,11 +70,21 @@ impl Shard {
     }
 
     fn next_of_ready(&mut self, host: usize) -> Option<Job> {
+        let mut turn = None;
         while let Some(key) = self.hosts[host].ready.pop_front() {
             let Some(subscriber) = self.subscribers.get_mut(key) else { continue };
             subscriber.queued = false;
+            if turn.is_none() && subscriber.compiled.spec.has_expressions() {
+                turn = Some(Turn::begin(&subscriber.compiled, &*self.shared.clock));
+            }
             let Some((lane, attempt, change)) = self.take(key) else {
                 self.drive_may_end(key);
+                // Many subscriptions whose expressions find nothing must not keep the thread either.
+                let over = turn.as_ref().and_then(|turn| turn.is_over(&*self.shared.clock));
+                if let Some(at) = over {
+                    self.set_alarm(at, Alarm::Host(host));
+                    return None;
+                }
                 continue;
             };
             let job = self.begin(key, lane, attempt, change);
@@ -145,7 +158,13 @@ impl Shard {
 
     /// A retry, or a document that changed while it was in flight.
     pub(super) fn take_due(&mut self, key: usize) -> Option<(u8, Attempt, Arc<Change>)> {
+        let turn = Turn::begin(&self.subscribers[key].compiled, &*self.shared.clock);
         while let Some((lane, ordinal)) = self.subscribers[key].due.pop_front() {
+            if let Some(at) = turn.is_over(&*self.shared.clock) {
+                self.subscribers[key].due.push_front((lane, ordinal));
+                self.wake_at(key, at);
+                return None;
+            }
             let Some(change) = self.newest(key, lane, ordinal) else { continue };
             let block = self.shared.limits.issue_block;
             let subscriber = &mut self.subscribers[key];
@@ -162,8 +181,10 @@ impl Shard {
             {
                 continue;
             }
-            let slot = &mut self.subscribers[key].lanes[usize::from(lane)];
-            let attempt = slot.feed.retry(row);
+            let subscriber = &mut self.subscribers[key];
+            let slot = &mut subscriber.lanes[usize::from(lane)];
+            let clock = &*self.shared.clock;
+            let attempt = interest::retry(&subscriber.compiled, &mut slot.feed, &change, clock);
             self.mark_dirty(key, lane, false);
             match attempt {
                 Some(attempt) => return Some((lane, attempt, change)),
@@ -218,6 +239,11 @@ impl Shard {
                     return Some((lane, attempt, change));
                 }
                 Found::Nothing => subscriber.lanes[usize::from(lane)].queued = false,
+                Found::NotBefore(at) => {
+                    subscriber.unread.push_back(lane);
+                    self.wake_at(key, at);
+                    return None;
+                }
                 Found::LaterMore if subscriber.passive.is_some() => {
                     subscriber.unread.push_back(lane);
                     self.wake_at(key, self.shared.clock.monotonic());
@@ -251,8 +277,10 @@ impl Shard {
     /// Reads a lane until there is something to send.
     fn read(&mut self, key: usize, lane: u8) -> Found {
         let limits = self.shared.limits;
+        let turn = Turn::begin(&self.subscribers[key].compiled, &*self.shared.clock);
         for _ in 0..ROWS_PER_TURN {
-            let slot = &mut self.subscribers[key].lanes[usize::from(lane)];
+            let subscriber = &mut self.subscribers[key];
+            let slot = &mut subscriber.lanes[usize::from(lane)];
             if slot.loading || slot.wants_record {
                 return Found::Nothing;
             }
@@ -311,14 +339,19 @@ impl Shard {
             {
                 return Found::Nothing;
             }
-            let slot = &mut self.subscribers[key].lanes[usize::from(lane)];
-            let met = slot.feed.read(row);
+            let subscriber = &mut self.subscribers[key];
+            let slot = &mut subscriber.lanes[usize::from(lane)];
+            let clock = &*self.shared.clock;
+            let met = interest::read(&subscriber.compiled, &mut slot.feed, &change, clock);
             if row.seq.0 - slot.feed.cursor().0 > limits.window {
                 slot.feed.displace(limits.window, self.shared.clock.now());
             }
             self.mark_dirty(key, lane, false);
             if let Met::Send(attempt) = met {
                 return Found::Job(attempt, change);
+            }
+            if let Some(at) = turn.is_over(&*self.shared.clock) {
+                return Found::NotBefore(at);
             }
         }
         Found::LaterMore

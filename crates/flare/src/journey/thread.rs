@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flare_model::feed::{Feed, State, SweepKind};
+use flare_model::feed::{Feed, Standing, State, SweepKind, TRANSITION};
 use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
 use flare_model::time::Timestamp;
 use flare_provider::Opened;
@@ -204,7 +204,8 @@ impl Shard {
                 fetching: 0,
             }
         });
-        let lanes: Lanes = lanes.collect();
+        let mut lanes: Lanes = lanes.collect();
+        select(&compiled, &mut lanes);
         let spread = compiled.spread(self.shared.threads);
         let concurrency = spread.share(compiled.spec.concurrency, self.thread);
         let limit = compiled.spec.rate_limit.map(|limit| spread.share_of_rate(limit, self.thread));
@@ -233,6 +234,8 @@ impl Shard {
         self.change_mode(key);
         self.watch_leases(key);
         self.set_going(key);
+        // A filter that was changed before the last end and not swept for is now.
+        self.record_soon(key);
         key
     }
 
@@ -296,11 +299,22 @@ impl Shard {
         // It may stand in the queue of the host it had: that queue serves it once more, which is harmless.
         subscriber.host = hosts[1];
         subscriber.hosts = hosts;
+        select(&subscriber.compiled, &mut subscriber.lanes);
         for lane in subscriber.lanes.numbers() {
             self.mark_dirty(key, lane, false);
         }
         self.change_mode(key);
+        sweeping::go_on(self, key);
         self.ready(key);
+    }
+
+    /// What a filter made the feeds of a subscription keep goes out with the next record.
+    fn record_soon(&mut self, key: usize) {
+        let kept = self.subscribers[key].lanes.iter().filter(|lane| lane.feed.filtering().is_some());
+        let kept: Vec<u8> = kept.map(|lane| lane.id.lane).collect();
+        for lane in kept {
+            self.mark_dirty(key, lane, false);
+        }
     }
 
     fn stand(&mut self, number: SubscriptionNumber, standstill: Standstill, paused_since: Option<Timestamp>) {
@@ -362,12 +376,16 @@ impl Shard {
             if tally.last_failure.as_ref().map(|f| f.at) > seen.tally.last_failure.as_ref().map(|f| f.at) {
                 seen.tally.last_failure = tally.last_failure.clone();
             }
+            if let Some(filtering) = feed.filtering() {
+                seen.filtering.get_or_insert_default().add(filtering);
+            }
             if let Some(sweep) = feed.sweeping() {
                 seen.preparing |= sweep.kind == SweepKind::Beginning;
                 let left = seen.replays.entry(sweep.replay).or_default();
                 left.sweeping.push((lane.id.lane, sweep.met));
             }
-            for standing in feed.waiting().values().filter(|standing| standing.replay != 0) {
+            let replayed = |standing: &&Standing| !matches!(standing.replay, 0 | TRANSITION);
+            for standing in feed.waiting().values().filter(replayed) {
                 if matches!(standing.state, State::Waiting { .. } | State::Leased { .. }) {
                     seen.replays.entry(standing.replay).or_default().waiting += 1;
                 }
@@ -451,5 +469,12 @@ impl Shard {
         let Some(&key) = self.by_number.get(&number) else { return Vec::new() };
         let lanes = self.subscribers[key].lanes.iter();
         lanes.flat_map(|lane| lane.feed.dead().iter().map(|n| (lane.id.lane, Ordinal(n)))).collect()
+    }
+}
+
+/// Tells the feeds of a subscription which filter there is.
+fn select(compiled: &Compiled, lanes: &mut Lanes) {
+    for lane in lanes.iter_mut() {
+        lane.feed.select(compiled.spec.filter.is_some(), compiled.filter_changes);
     }
 }

@@ -33,7 +33,7 @@ pub fn compiled(number: u64) -> Arc<Compiled> {
     let spec = check(&mut draft, &resource, &limits).unwrap();
     let id = SubscriptionId::new(format!("sub_{number}"));
     let agent = http::HeaderValue::from_static("test");
-    Arc::new(Compiled::new(id, SubscriptionNumber(number), resource, spec, 1, &agent))
+    Arc::new(Compiled::new(id, SubscriptionNumber(number), 0, resource, spec, 1, &agent))
 }
 
 /// An attempt of it that failed, with a body of so many bytes.

@@ -4,6 +4,7 @@ mod attempts;
 mod dead_letters;
 mod drift;
 mod explain;
+mod filters;
 mod notices;
 mod overview;
 mod passive;
@@ -211,7 +212,8 @@ impl App {
         let incarnation = self.store.documents.incarnation();
         let signer = self.signer(&id, &stored).map_err(|e| Invalid::new("secret", e))?;
         let compiled =
-            Compiled::new(id, number, resource, spec, incarnation, &self.user_agent).signed(signer);
+            Compiled::new(id, number, stored.filter_changes, resource, spec, incarnation, &self.user_agent)
+                .signed(signer);
         let compiled = Arc::new(compiled);
         Ok(Arc::new(Subscription { stored, draft, version: entity.version, compiled }))
     }

@@ -12,6 +12,7 @@ use flare_provider::{Entity, EntityKind, ErrorKind, NewEntity, Start};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::filters::FilterView;
 use super::{App, Done, Failure, standstill, unknown_resource, unknown_subscription};
 use crate::door::fresh_id;
 use crate::journey::{Command, Inspection};
@@ -34,6 +35,9 @@ pub struct StatusView {
     /// A host that does not answer, and when it is tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
     breaker: Option<BreakerView>,
+    /// What the expressions left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    filter: Option<FilterView>,
     node: &'static str,
 }
 
@@ -91,6 +95,7 @@ impl App {
             replays: Vec::new(),
             last_replay: 0,
             secrets: vec![sealed],
+            filter_changes: 0,
         };
         let new = NewEntity {
             kind: EntityKind::Subscription,
@@ -158,7 +163,11 @@ impl App {
         let draft: Draft = serde_path_to_error::deserialize(draft)
             .map_err(|e| Invalid::new(e.path().to_string(), e.inner()))?;
         let spec = self.check(&draft, &current.compiled.resource)?;
-        let stored = Stored { draft, updated_at: self.clock.now(), ..current.stored.clone() };
+        // From this commit on a sweep is owed.
+        let changed = u64::from(draft.filter != current.stored.draft.filter);
+        let filter_changes = current.stored.filter_changes + changed;
+        let updated_at = self.clock.now();
+        let stored = Stored { draft, updated_at, filter_changes, ..current.stored.clone() };
         let changed = self.replace(&current, stored, spec.keys()).await?;
         self.journey.send(changed.number(), || Command::Replace(changed.compiled.clone())).await;
         self.rearrange_if_needed(&changed).await;
@@ -344,6 +353,7 @@ impl App {
             failed: tally.failed,
             last_success_at: tally.last_success_at,
             last_failure: tally.last_failure.map(|failure| FailureView::from(*failure)),
+            filter: FilterView::of(&subscription.compiled.spec, seen.filtering),
             breaker: seen.breaker.map(|(host, retry_at)| BreakerView { host: host.to_string(), retry_at }),
             node: "local",
         })

@@ -2,9 +2,11 @@
 
 use std::rc::Rc;
 
-use super::super::{Attempt, Filled, Met, Record, Saved, Standing, State, SweepKind, Trouble, Verdict};
+use super::super::{
+    Attempt, Filled, Met, Record, Saved, Standing, State, SweepKind, TRANSITION, Trouble, Verdict,
+};
 use super::ledger;
-use super::step::{Answer, Left, Records, Scope, Step};
+use super::step::{Answer, Left, Look, Records, Scope, Step};
 use super::watch::{Life, Watch};
 use super::world::{Backup, Lease, NOW, World};
 use crate::document::{Effect, Intent, Row, apply};
@@ -41,13 +43,20 @@ impl<W: Watch> World<W> {
 
     fn happens(&mut self, step: Step, scope: &Scope) -> Result<(), String> {
         match step {
-            Step::Put(doc) | Step::Delete(doc) => {
+            Step::Put(doc) | Step::PutAs(doc, _) | Step::Delete(doc) => {
                 self.left.events -= 1;
                 if scope.outdated {
                     self.stale[doc] = self.rows.get(doc).copied();
+                    self.stale_looks[doc] = self.looks[doc];
                 }
+                self.looks[doc] = if let Step::PutAs(_, look) = step { look } else { Look::In };
                 self.originates(doc, matches!(step, Step::Delete(_)));
             }
+            Step::Refilter => {
+                self.left.refilters -= 1;
+                self.changes += 1;
+            }
+            Step::Hear => self.hear(),
             Step::Read => self.read(self.next().expect("a step that can happen"), scope)?,
             Step::ReadStale(doc) => self.read(self.stale[doc].expect("a step that can happen"), scope)?,
             Step::Skip => {
@@ -153,14 +162,19 @@ impl<W: Watch> World<W> {
         if self.feed.waiting.get(&row.ordinal).is_none_or(|standing| standing.seq != row.seq) {
             self.watch.meets(&row);
         }
-        match self.feed.read(&row) {
+        let mut asked = self.asked(&row);
+        match self.feed.read(&row, &mut asked) {
             Met::Send(attempt) => self.begin(&row, attempt),
             Met::Busy => Ok(()),
             // An outdated row is passed by because a newer one was sent; that one is watched.
             Met::Settled if row != self.rows[row.ordinal.0 as usize - 1] => Ok(()),
+            Met::Settled if asked.left => {
+                self.watch.leaves(&row);
+                Ok(())
+            }
             Met::Settled => {
                 let stands = self.feed.waiting.contains_key(&row.ordinal);
-                self.watch.passes(&row, stands)
+                self.watch.passes(&self.seen(&row), stands)
             }
         }
     }
@@ -170,11 +184,16 @@ impl<W: Watch> World<W> {
             return self.raise_mark(row.seq, scope);
         }
         self.watch.meets(&row);
-        match self.feed.retry(&row) {
+        let mut asked = self.asked(&row);
+        match self.feed.retry(&row, &mut asked) {
             Some(attempt) => self.begin(&row, attempt),
+            None if asked.left => {
+                self.watch.leaves(&row);
+                Ok(())
+            }
             None => {
                 let stands = self.may_retry(row.ordinal.0 as usize - 1);
-                self.watch.passes_by(&row, stands)
+                self.watch.passes_by(&self.seen(&row), stands)
             }
         }
     }
@@ -202,7 +221,7 @@ impl<W: Watch> World<W> {
         if let Some(state) = self.states.as_ref().and_then(|states| states.known(&self.feed, &attempt)) {
             self.watch.builds_on(&attempt, state)?;
         }
-        self.watch.begins(row, &attempt)?;
+        self.watch.begins(&self.seen(row), &attempt)?;
         self.open[doc] = Some(attempt);
         Ok(())
     }
@@ -319,14 +338,32 @@ impl<W: Watch> World<W> {
             self.feed.sweep_to(sweep.end);
             return Ok(());
         };
-        match self.feed.sweep(&row, NOW, NOW) {
+        let mut asked = self.asked(&row);
+        match self.feed.sweep(&row, NOW, NOW, &mut asked) {
             Filled::Taken => {
                 self.watch.meets(&row);
-                self.watch.asks(&row, sweep.replay);
+                self.watch.asks(&row, if sweep.replay == TRANSITION { 0 } else { sweep.replay });
                 Ok(())
             }
-            Filled::Passed if sweep.kind == SweepKind::Beginning => Ok(()),
-            Filled::Passed => self.watch.passes_by(&row, self.feed.waiting.contains_key(&row.ordinal)),
+            Filled::Passed if asked.left => {
+                self.watch.leaves(&row);
+                Ok(())
+            }
+            // What the beginning passes because it is none of the client's is settled by that.
+            Filled::Passed
+                if sweep.kind == SweepKind::Beginning
+                    && self.seen(&row).deleted
+                    && !self.feed.held.contains(row.ordinal.0)
+                    && !self.feed.doubt.contains(row.ordinal.0) =>
+            {
+                let stands = self.feed.waiting.contains_key(&row.ordinal);
+                self.watch.passes(&self.seen(&row), stands)
+            }
+            Filled::Passed if !matches!(sweep.kind, SweepKind::Replay { .. }) => Ok(()),
+            Filled::Passed => {
+                let stands = self.feed.waiting.contains_key(&row.ordinal);
+                self.watch.passes_by(&self.seen(&row), stands)
+            }
             Filled::Blocked => Ok(()),
         }
     }
@@ -386,7 +423,7 @@ fn leases(saved: &Saved) -> Vec<Attempt> {
         ordinal: standing.ordinal,
         seq: standing.seq,
         action: standing.trouble.as_ref().expect("a lease says what it told").action,
-        replay: standing.replay,
+        replay: if standing.replay == TRANSITION { 0 } else { standing.replay },
         attempts: 0,
         first_attempt_at: None,
     };

@@ -31,6 +31,8 @@ struct Doc {
     tried: Option<(Seq, Action, u64)>,
     /// A request is open that began after the last replay was asked for.
     answering: bool,
+    /// The same for the last change of the filter.
+    sifting: bool,
     now: Kept,
     taken: Kept,
     saved: Kept,
@@ -48,6 +50,8 @@ struct Kept {
     promised: u64,
     /// The crash excuses doubt about it, until a success or a decision to send nothing.
     excused: bool,
+    /// The filter has changed since it was last decided.
+    sifted: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,7 +80,16 @@ impl Ghost {
     pub fn new(docs: usize) -> Ghost {
         let kept = Kept::default();
         let (now, taken, saved) = (kept, kept, kept);
-        let doc = Doc { may_have: false, may_lack: true, tried: None, answering: false, now, taken, saved };
+        let doc = Doc {
+            may_have: false,
+            may_lack: true,
+            tried: None,
+            answering: false,
+            sifting: false,
+            now,
+            taken,
+            saved,
+        };
         Ghost { docs: vec![doc; docs], found: Rc::new(Found::clean()) }
     }
 
@@ -92,6 +105,10 @@ impl Doc {
         if self.answering || how == How::NothingToSend {
             (self.now.asked, self.now.promised) = (0, 0);
         }
+        // What was discarded may be told once more when the sweep comes by.
+        if how == How::Delivered && self.sifting {
+            self.now.sifted = false;
+        }
     }
 
     fn begins(&mut self, row: &Row, attempt: &Attempt) -> Result<(), String> {
@@ -101,7 +118,9 @@ impl Doc {
         if due != Some(attempt.action) && !(self.now.excused && attempt.action == in_doubt) {
             return Err(format!("{told:?} is sent where {due:?} is due: {self:?}"));
         }
-        if attempt.replay == 0 && attempt.seq <= self.now.ended {
+        // A changed filter makes it the client's or no longer; what stays as it was is not told again.
+        let transition = self.now.sifted && attempt.action != Action::Update;
+        if attempt.replay == 0 && attempt.seq <= self.now.ended && !transition {
             return Err(format!("{told:?} is sent though nothing is owed: {self:?}"));
         }
         if attempt.replay != 0 && attempt.replay != self.now.asked {
@@ -118,7 +137,7 @@ impl Doc {
             }
         }
         self.tried = Some(told);
-        self.answering = true;
+        (self.answering, self.sifting) = (true, true);
         Ok(())
     }
 
@@ -150,15 +169,23 @@ impl Doc {
         let recorded = saved.dead_in_doubt.contains(ordinal)
             || saved.standings.iter().any(|s| s.ordinal == row.ordinal && s.doubt);
         let unknown = self.may_have && self.may_lack;
-        let Kept { ended, how, asked, promised, excused } = self.now;
+        let Kept { ended, how, asked, promised, excused, sifted } = self.now;
+        let transition =
+            matches!(due(row, self.may_have, self.may_lack), Some(Action::Create | Action::Delete));
+        let dead = feed.dead().contains(ordinal);
         let wrong = match how {
             _ if ended != row.seq => "the newest change is still owed",
             _ if asked != 0 || promised != 0 => "a replay is still owed",
+            _ if sifted && transition && !dead && how != How::Discarded => {
+                "what the filter has changed is still owed"
+            }
             _ if unknown && !doubt => "doubt is forgotten",
             _ if doubt && !unknown && !excused => "doubt where there is none",
             _ if doubt != recorded => "doubt is not what is recorded",
             _ if !doubt && held != self.may_have => "what the client has is not what it is taken to have",
             How::Delivered if unknown || self.may_have == row.deleted => "delivered, and yet not there",
+            // It was nothing to the client until the filter changed.
+            How::NothingToSend if sifted => return Ok(()),
             How::NothingToSend if self.may_have || !row.deleted => "there was something to send",
             How::GivenUp if !feed.dead().contains(ordinal) => "a dead letter is missing",
             How::Never | How::Delivered | How::Discarded | How::Dropped | How::NothingToSend
@@ -203,12 +230,33 @@ impl Watch for Ghost {
         if stands {
             return Ok(());
         }
-        if let Some(due) = due(row, doc.may_have, doc.may_lack) {
+        let due = due(row, doc.may_have, doc.may_lack);
+        // Two changes of the filter that amount to none.
+        if due == Some(Action::Update) && doc.now.sifted && row.seq <= doc.now.ended {
+            return Ok(());
+        }
+        if let Some(due) = due {
             return Err(format!("nothing is sent for {row:?} where {due:?} is due: {doc:?}"));
         }
         doc.now.excused = false;
         doc.end(row.seq, How::NothingToSend);
         Ok(())
+    }
+
+    fn leaves(&mut self, row: &Row) {
+        let doc = self.doc(row);
+        doc.answering = true;
+        doc.end(row.seq.max(doc.now.ended), How::Discarded);
+        doc.answering = false;
+    }
+
+    fn refilters(&mut self) {
+        for doc in &mut self.docs {
+            (doc.tried, doc.sifting) = (None, false);
+            for kept in [&mut doc.now, &mut doc.taken, &mut doc.saved] {
+                kept.sifted = true;
+            }
+        }
     }
 
     fn owes(&self, row: &Row) -> bool {
@@ -299,13 +347,15 @@ impl Watch for Ghost {
     fn print(&self, print: &mut Print) {
         let Ghost { docs, found } = self;
         print.list(docs, |print, doc| {
-            let Doc { may_have, may_lack, tried, answering, now, taken, saved } = doc;
-            print.word(u64::from(*may_have) | u64::from(*may_lack) << 1 | u64::from(*answering) << 2);
+            let Doc { may_have, may_lack, tried, answering, sifting, now, taken, saved } = doc;
+            let flags = u64::from(*may_have) | u64::from(*may_lack) << 1 | u64::from(*answering) << 2;
+            print.word(flags | u64::from(*sifting) << 3);
             print.list(tried, |print, (seq, action, replay)| {
                 print.words([seq.0, *action as u64, *replay]);
             });
-            for Kept { ended, how, asked, promised, excused } in [now, taken, saved] {
-                print.words([ended.0, *how as u64, *asked, *promised, u64::from(*excused)]);
+            for Kept { ended, how, asked, promised, excused, sifted } in [now, taken, saved] {
+                let flags = u64::from(*excused) | u64::from(*sifted) << 1;
+                print.words([ended.0, *how as u64, *asked, *promised, flags]);
             }
         });
         found.print(print);

@@ -36,5 +36,6 @@ pub fn write(saved: &mut Saved, record: &Record) {
     saved.sweep = record.sweep.clone();
     saved.tally = record.tally.clone();
     saved.life = record.life;
+    saved.filtering = record.filtering.clone();
     saved.strange = false;
 }

@@ -19,7 +19,7 @@ pub mod step;
 pub mod watch;
 pub mod world;
 
-use step::{Answer, Left, Records, SMALL, Scope, Step};
+use step::{Answer, Left, Look, Records, SMALL, Scope, Step};
 
 const LOST_OR_REFUSED: &[Answer] = &[Answer::Success, Answer::Lost, Answer::Refused];
 const NOTHING_GIVEN_UP: &[Answer] = &[Answer::Success, Answer::Lost, Answer::Refused, Answer::Discard];
@@ -183,4 +183,51 @@ fn a_restore_puts_everything_in_doubt() {
     holds(Scope { left: crash, ..scope });
     holds_deeply(Scope { left: Left { events: 3, ..crash }, ..scope });
     holds_deeply(Scope { docs: 2, ..scope });
+}
+
+#[test]
+fn documents_enter_and_leave_across_a_crash() {
+    let scope = Scope { looks: &[Look::Out], answers: LOST_OR_REFUSED, block: 2, ..SMALL };
+    holds(scope);
+    holds(Scope { looks: &[Look::Error], ..scope });
+    holds(Scope { looks: &[Look::Untold], answers: NOTHING_GIVEN_UP, ..scope });
+    holds_deeply(Scope { left: Left { events: 4, ..SMALL.left }, answers: NOTHING_GIVEN_UP, ..scope });
+    holds_deeply(Scope { left: Left { crashes: 2, ..SMALL.left }, ..scope });
+    holds_deeply(Scope { docs: 2, looks: &[Look::Out, Look::Untold, Look::Error], ..scope });
+}
+
+#[test]
+fn a_filter_sees_outdated_rows_full_windows_and_stops() {
+    let looks = &[Look::Out];
+    let scope = Scope { looks, answers: LOST_OR_REFUSED, block: 2, ..SMALL };
+    holds(Scope { outdated: true, left: Left { crashes: 0, ..SMALL.left }, ..scope });
+    holds(Scope { left: Left { events: 2, stops: 1, ..SMALL.left }, ..scope });
+    let window = Scope { docs: 2, window: Some(1), answers: &[Answer::Success, Answer::Lost], ..scope };
+    holds(Scope { left: Left { crashes: 0, ..SMALL.left }, ..window });
+    holds_deeply(window);
+}
+
+#[test]
+fn a_changed_filter_is_decided_again_everywhere() {
+    let left = Left { events: 2, refilters: 1, ..SMALL.left };
+    let scope = Scope { left, looks: &[Look::Out], answers: LOST_OR_REFUSED, block: 2, ..SMALL };
+    holds(scope);
+    holds(Scope { docs: 2, answers: &[Answer::Success], ..scope });
+    holds(Scope { left: Left { crashes: 0, refilters: 2, ..left }, ..scope });
+    let replay = Scope { left: Left { replays: 1, crashes: 0, ..left }, sweeps: true, ..scope };
+    holds(replay);
+    let before = &[Step::Put(0), Step::PutAs(1, Look::Out)];
+    holds(Scope {
+        docs: 2,
+        left: Left { events: 1, crashes: 0, ..left },
+        before,
+        beginning: true,
+        answers: &[Answer::Success, Answer::Lost],
+        ..scope
+    });
+    let give_up = &[Answer::Success, Answer::LostAtLast, Answer::RefusedAtLast, Answer::Discard];
+    holds(Scope { left: Left { crashes: 0, ..left }, answers: give_up, ..scope });
+    holds_deeply(Scope { left: Left { refilters: 2, ..left }, answers: &Answer::ALL, ..scope });
+    holds_deeply(Scope { left: Left { crashes: 1, ..replay.left }, answers: NOTHING_GIVEN_UP, ..replay });
+    holds_deeply(Scope { left: Left { events: 3, ..left }, ..scope });
 }

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use roaring::RoaringTreemap;
 
 use super::super::open::Judge;
-use super::super::{Ahead, Attempt, Delta, Feed, Open, Record, Saved, Standing, State, Sweep, SweepKind};
+use super::super::{
+    Ahead, Attempt, Delta, Feed, Filtering, Open, Record, Saved, Standing, State, Sweep, SweepKind,
+};
 use crate::document::Row;
 use crate::ids::{Ordinal, Seq};
 
@@ -106,8 +108,17 @@ impl Print {
         let kind = match kind {
             SweepKind::Beginning => 0,
             SweepKind::Replay { .. } => 1,
+            SweepKind::Filter => 2,
         };
         self.words([*replay, kind, position.0, end.0]);
+    }
+
+    fn filtering(&mut self, filtering: &Option<Box<Filtering>>) {
+        self.list(filtering, |print, filtering| {
+            let Filtering { swept, selective, excluded: _, not_told: _, errors: _, last_error: _ } =
+                filtering.as_ref();
+            print.words([*swept, u64::from(*selective)]);
+        });
     }
 
     pub fn saved(&mut self, saved: &Saved) {
@@ -122,8 +133,10 @@ impl Print {
             sweep,
             tally: _,
             life: _,
+            filtering,
             strange,
         } = saved;
+        self.filtering(filtering);
         self.word(cursor.0);
         self.word(issued.0);
         self.ahead(ahead);
@@ -136,7 +149,20 @@ impl Print {
     }
 
     pub fn record(&mut self, record: &Record) {
-        let Record { cursor, issued, ahead, held, dropped, standings, cleared, sweep, tally: _, .. } = record;
+        let Record {
+            cursor,
+            issued,
+            ahead,
+            held,
+            dropped,
+            standings,
+            cleared,
+            sweep,
+            tally: _,
+            filtering,
+            ..
+        } = record;
+        self.filtering(filtering);
         self.word(cursor.0);
         self.word(issued.0);
         self.ahead(ahead);
@@ -186,12 +212,16 @@ impl Print {
             judge,
             unjudged,
             sweep,
+            changes,
+            filtering,
             tally: _,
             life: _,
             keeping: _,
             delta,
             rules: _,
         } = feed;
+        self.word(*changes);
+        self.filtering(filtering);
         self.word(read.0);
         self.word(issued.0);
         self.list(holes, |print, (seq, ordinal)| {

@@ -4,7 +4,7 @@
 //! is that a client gets something wrong, or does not get it at all.
 
 use super::search::search;
-use super::step::{Answer, Left, SMALL, Scope};
+use super::step::{Answer, Left, Look, SMALL, Scope};
 use crate::feed::rule::Rule;
 
 const NOTHING_FAILS: &[Answer] = &[Answer::Success];
@@ -28,6 +28,16 @@ const BEGIN_AGAIN: Scope = Scope { left: Left { beginnings: 1, ..SMALL.left }, .
 const LEASE: Scope = Scope { left: Left { leases: 1, ..SMALL.left }, ..CRASH };
 const LEASE_IN_WINDOW: Scope = Scope { left: LEASE.left, ..WINDOW };
 const RESTORE: Scope = Scope { left: Left { restores: 1, crashes: 0, ..SMALL.left }, ..CRASH };
+const FILTER: Scope = Scope { looks: &[Look::Out], ..CRASH };
+const FILTERED_AND_REFUSED: Scope = Scope { looks: &[Look::Out], ..REFUSED };
+const UNTOLD: Scope = Scope { looks: &[Look::Untold], ..NO_CRASH };
+const REFILTER: Scope = Scope {
+    left: Left { events: 2, crashes: 0, refilters: 1, replays: 1, ..SMALL.left },
+    sweeps: true,
+    ..FILTER
+};
+
+const REFILTER_TWICE: Scope = Scope { left: Left { refilters: 2, replays: 0, ..REFILTER.left }, ..REFILTER };
 
 fn breaks(rule: Rule, scope: Scope) {
     match search(&scope, Some(rule)) {
@@ -83,6 +93,13 @@ removed! {
     the_numbers_of_another_log_must_mean_nothing: OtherLog, RESTORE;
     the_documents_of_another_log_must_mean_nothing: OtherDocuments, RESTORE;
     a_feed_that_begins_again_must_forget_what_the_ledger_has: ForgetUnrecorded, BEGIN_AGAIN;
+    a_document_that_is_none_of_the_clients_must_not_be_sent: Membership, FILTER;
+    not_telling_must_keep_doubt: UntoldKeepsDoubt, UNTOLD;
+    a_change_must_be_judged_as_one_that_may_hide_another: SelectiveChange, FILTER;
+    a_standing_must_be_judged_as_one_that_may_hide_another: SelectiveStanding, FILTERED_AND_REFUSED;
+    a_changed_filter_must_be_swept_for: SweepFilter, REFILTER;
+    a_changed_filter_must_wait_for_the_sweep_under_way: FilterQueues, REFILTER;
+    two_changes_of_a_filter_that_amount_to_none_must_tell_nothing: TransitionOnly, REFILTER_TWICE;
 }
 
 #[test]

@@ -142,6 +142,7 @@ pub fn search(scope: &Scope, removed: Option<Rule>) -> Result<Seen, Box<Violatio
 fn calm(step: Step) -> u8 {
     match step {
         Step::Commit => 0,
+        Step::Hear => 0,
         Step::Answer(_, Answer::Success) => 1,
         Step::Sweep => 2,
         Step::Retry(_) => 3,

@@ -4,6 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Put(usize),
+    /// The document changes so that the client's interest in it is another.
+    PutAs(usize, Look),
     Delete(usize),
     /// The reader meets the next row, or asks for the mark it needs.
     Read,
@@ -27,6 +29,10 @@ pub enum Step {
     Sweep,
     Ask(usize),
     Drop(usize),
+    /// The filter is turned around: what was the client's is not, and the other way.
+    Refilter,
+    /// The feed hears of it.
+    Hear,
     /// The feed forgets the client and begins again.
     BeginAgain,
     Backup,
@@ -34,6 +40,19 @@ pub enum Step {
         /// The ledger too is what it was.
         ledger: bool,
     },
+}
+
+/// How a client's expressions see a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Look {
+    /// It is the client's.
+    In,
+    /// It is not.
+    Out,
+    /// It is the client's, and the client is not to be told.
+    Untold,
+    /// Nobody can tell.
+    Error,
 }
 
 /// What becomes of a request.
@@ -84,6 +103,7 @@ pub struct Left {
     pub restores: u8,
     pub beginnings: u8,
     pub leases: u8,
+    pub refilters: u8,
 }
 
 /// What a search covers.
@@ -93,6 +113,8 @@ pub struct Scope {
     pub docs: usize,
     pub left: Left,
     pub answers: &'static [Answer],
+    /// How documents may look beside `In`; with any, the feed has a filter.
+    pub looks: &'static [Look],
     pub records: Records,
     /// The mark grows by this.
     pub block: u64,
@@ -124,8 +146,10 @@ pub const SMALL: Scope = Scope {
         restores: 0,
         beginnings: 0,
         leases: 0,
+        refilters: 0,
     },
     answers: &Answer::ALL,
+    looks: &[],
     records: Records::AtOnce,
     block: 1,
     window: None,

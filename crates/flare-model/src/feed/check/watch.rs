@@ -18,7 +18,8 @@ pub enum Life {
 
 /// Someone who hears of everything that happens in a world, and says when a promise is broken.
 pub trait Watch: Clone {
-    /// The feed was created on a log that has these rows.
+    /// The feed was created on a log that has these rows. Here and everywhere else a live row that is none of
+    /// the client's comes as deleted: to the client it is.
     fn starts(&mut self, rows: &[Row], beginning: bool);
     /// The feed was handed a row and decided on it.
     fn meets(&mut self, row: &Row);
@@ -34,6 +35,10 @@ pub trait Watch: Clone {
     fn passes(&mut self, row: &Row, stands: bool) -> Result<(), String>;
     /// A retry or a replay finds nothing to send for a row.
     fn passes_by(&mut self, row: &Row, stands: bool) -> Result<(), String>;
+    /// The client is left as it is about a row, whatever it has: it is not to be told, or nobody can tell.
+    fn leaves(&mut self, row: &Row);
+    /// The filter has changed: all is decided again, and what is the client's now or no longer is told.
+    fn refilters(&mut self);
     /// Whether the client is still owed this row.
     fn owes(&self, row: &Row) -> bool;
     /// A replay of everything is promised.

@@ -8,10 +8,10 @@
 
 use std::rc::Rc;
 
-use super::super::{Attempt, Feed, Record, Saved, State, Sweep, SweepKind};
+use super::super::{Action, Attempt, Feed, Interest, Record, Saved, State, Sweep, SweepKind};
 use super::print::Print;
 use super::states::States;
-use super::step::{Answer, Left, Scope, Step};
+use super::step::{Answer, Left, Look, Scope, Step};
 use super::watch::Watch;
 use crate::document::Row;
 use crate::feed::rule::{Rule, Rules};
@@ -40,12 +40,38 @@ pub enum Lease {
     Answered,
 }
 
+/// What a feed is told when it asks about a row.
+pub(super) struct Asked {
+    look: Look,
+    /// The client is left as it is.
+    pub left: bool,
+}
+
+impl Interest for Asked {
+    fn includes(&mut self) -> Option<bool> {
+        self.left = self.look == Look::Error;
+        (!self.left).then_some(self.look != Look::Out)
+    }
+
+    fn tells(&mut self, _: Action) -> Option<bool> {
+        self.left |= self.look == Look::Untold;
+        Some(!self.left)
+    }
+}
+
 #[derive(Clone)]
 pub struct World<W> {
     /// The log: the newest row of each document.
     pub rows: Vec<Row>,
     /// The row before the newest, where a scope wants rows to be outdated when they reach the feed.
     pub(super) stale: Vec<Option<Row>>,
+    /// How the documents look, the newest rows and those before.
+    pub(super) looks: Vec<Look>,
+    pub(super) stale_looks: Vec<Look>,
+    /// How often the filter was changed, and how much of that the feed has heard.
+    pub(super) changes: u64,
+    pub(super) heard: u64,
+    filtered: bool,
     pub head: Seq,
     pub feed: Feed,
     pub saved: Rc<Saved>,
@@ -80,6 +106,11 @@ impl<W: Watch> World<W> {
         let mut world = World {
             rows: Vec::new(),
             stale: vec![None; scope.docs],
+            looks: vec![Look::In; scope.docs],
+            stale_looks: vec![Look::In; scope.docs],
+            changes: 0,
+            heard: 0,
+            filtered: !scope.looks.is_empty(),
             head: Seq(0),
             feed: Feed::open(Saved::default(), Seq(0)),
             saved: Rc::default(),
@@ -95,6 +126,10 @@ impl<W: Watch> World<W> {
         for step in scope.before {
             match *step {
                 Step::Put(doc) => world.originates(doc, false),
+                Step::PutAs(doc, look) => {
+                    world.looks[doc] = look;
+                    world.originates(doc, false);
+                }
                 Step::Delete(doc) => world.originates(doc, true),
                 other => unreachable!("{other:?} is not the origin's"),
             }
@@ -106,7 +141,8 @@ impl<W: Watch> World<W> {
             sweep: scope.beginning.then_some(sweep),
             ..Saved::default()
         });
-        world.watch.starts(&world.rows, scope.beginning);
+        let seen = world.seen_rows();
+        world.watch.starts(&seen, scope.beginning);
         world.reopen(Rules::without(removed));
         world
     }
@@ -116,6 +152,42 @@ impl<W: Watch> World<W> {
         self.stale.fill(None);
         self.feed = Feed::open_under(rules, Saved::clone(&self.saved), self.head);
         self.feed.keep_states(self.states.is_some());
+        self.hear();
+    }
+
+    /// The feed is told what the catalog says.
+    pub(super) fn hear(&mut self) {
+        let news = self.heard < self.changes;
+        self.heard = self.changes;
+        self.feed.select(self.filtered, self.changes);
+        if news {
+            self.watch.refilters();
+        }
+    }
+
+    /// How the feed sees a row.
+    pub(super) fn look(&self, row: &Row) -> Look {
+        let doc = row.ordinal.0 as usize - 1;
+        let newest = self.rows.get(doc).is_some_and(|newest| newest.seq == row.seq);
+        let look = if newest { self.looks[doc] } else { self.stale_looks[doc] };
+        match look {
+            Look::In if self.heard % 2 == 1 => Look::Out,
+            Look::Out if self.heard % 2 == 1 => Look::In,
+            other => other,
+        }
+    }
+
+    pub(super) fn asked(&self, row: &Row) -> Asked {
+        Asked { look: self.look(row), left: false }
+    }
+
+    /// A row as it is to the client.
+    pub(super) fn seen(&self, row: &Row) -> Row {
+        Row { deleted: row.deleted || self.look(row) == Look::Out, ..*row }
+    }
+
+    pub(super) fn seen_rows(&self) -> Vec<Row> {
+        self.rows.iter().map(|row| self.seen(row)).collect()
     }
 
     /// The steps that can happen now.
@@ -158,7 +230,11 @@ impl<W: Watch> World<W> {
             None => {}
         }
         if self.left.events > 0 {
-            steps.extend((0..scope.docs.min(self.rows.len() + 1)).map(Step::Put));
+            let puttable = 0..scope.docs.min(self.rows.len() + 1);
+            steps.extend(puttable.clone().map(Step::Put));
+            for look in scope.looks {
+                steps.extend(puttable.clone().map(|doc| Step::PutAs(doc, *look)));
+            }
             steps
                 .extend(docs.clone().filter(|doc| !self.rows[*doc].deleted || scope.again).map(Step::Delete));
             if scope.again && self.rows.len() < scope.docs {
@@ -167,6 +243,12 @@ impl<W: Watch> World<W> {
         }
         if scope.window.is_some_and(|window| self.too_wide(window)) {
             steps.push(Step::Displace);
+        }
+        if self.left.refilters > 0 {
+            steps.push(Step::Refilter);
+        }
+        if self.heard < self.changes {
+            steps.push(Step::Hear);
         }
         if self.left.crashes > 0 {
             steps.push(Step::Crash);
@@ -250,7 +332,8 @@ impl<W: Watch> World<W> {
             () if owed > 0 || waiting(&self.saved) => "something is still owed",
             () if feed.sweep.is_some() || self.saved.sweep.is_some() => "the sweep has not ended",
             () if feed.held != self.saved.held || feed.dead != self.saved.dead => "the ledger differs",
-            () => return self.watch.rests(&self.rows, feed, &self.saved),
+            () if self.heard != self.changes => "the feed has not heard of the filter",
+            () => return self.watch.rests(&self.seen_rows(), feed, &self.saved),
         };
         Err(format!("at rest: {wrong}"))
     }
@@ -269,6 +352,11 @@ impl<W: Watch> World<W> {
         let World {
             rows,
             stale,
+            looks,
+            stale_looks,
+            changes,
+            heard,
+            filtered: _,
             head,
             feed,
             saved,
@@ -282,6 +370,9 @@ impl<W: Watch> World<W> {
             begun: _,
         } = self;
         let mut print = Print::new();
+        print.words([*changes, *heard]);
+        print.list(looks, |print, look| print.word(*look as u64));
+        print.list(stale_looks, |print, look| print.word(*look as u64));
         print.list(rows, Print::row);
         print.list(stale.iter().flatten(), Print::row);
         print.word(head.0);
@@ -290,9 +381,9 @@ impl<W: Watch> World<W> {
         print.list(hand, Print::record);
         print.list(open, |print, open| print.list(open, Print::attempt));
         print.list(out, |print, out| print.word(*out as u64));
-        let Left { events, crashes, stops, replays, drops, restores, beginnings, leases } = *left;
-        print
-            .word(u64::from_le_bytes([events, crashes, stops, replays, drops, restores, beginnings, leases]));
+        let Left { events, crashes, stops, replays, drops, restores, beginnings, leases, refilters } = *left;
+        let left = [events, crashes, stops, replays, drops, restores, beginnings, leases];
+        print.words([u64::from_le_bytes(left), u64::from(refilters)]);
         print.list(backup, |print, backup| {
             let Backup { rows, head, saved } = backup.as_ref();
             print.list(rows, Print::row);

@@ -155,7 +155,8 @@ fn record() -> impl Strategy<Value = Box<Record>> {
     });
     let sweep = (0..3_u64, option::of(-3..3_i64), 0..9_u64).prop_map(|(replay, since, position)| {
         let replayed = |since| SweepKind::Replay { since: Timestamp::from_millis(since) };
-        let kind = since.map_or(SweepKind::Beginning, replayed);
+        let unasked = if position % 2 == 0 { SweepKind::Beginning } else { SweepKind::Filter };
+        let kind = since.map_or(unasked, replayed);
         Sweep { replay, kind, position: Seq(position), end: Seq(position + 5), met: position }
     });
     let marks = (0..99_u64, 0..999_u64, 0..2_u64, btree_map(0..5_u64, option::of(0..9_i64), 0..3));

@@ -1,0 +1,3 @@
+//! Expressions.
+
+pub mod test;

@@ -1,0 +1,145 @@
+//! Expressions: trying one on a document without a subscription, and what those of a subscription left out.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use flare_model::feed::{Action, Example, Filtering};
+use flare_model::filter::{Filter, Inputs, Json, Position, Purpose};
+use flare_model::invalid::Invalid;
+use flare_model::layout::Instant;
+use flare_model::revision::{Date, Revision};
+use flare_model::subscription::Spec;
+use flare_model::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{App, Done};
+
+/// `POST /filters/test`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Trial {
+    /// Membership; this or `when`.
+    pub filter: Option<String>,
+    /// Whether to tell; this or `filter`.
+    pub when: Option<String>,
+    /// The document; without one it is as after a delete.
+    pub document: Option<Value>,
+    /// Its revision; 1 where none is given.
+    pub revision: Option<Value>,
+    /// The values of the wildcards.
+    pub wildcards: BTreeMap<String, String>,
+    /// What would be told; for `when`.
+    pub action: Option<Action>,
+    /// The document as the client last got it; for `when`.
+    pub state: Option<Value>,
+}
+
+/// What came of it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum TrialView {
+    /// The expression has a value.
+    Result(bool),
+    /// It has none.
+    Error(TrialError),
+}
+
+/// Why there is no value.
+#[derive(Serialize)]
+pub struct TrialError {
+    title: &'static str,
+    detail: String,
+    /// Where the mistake is, if it is one of the expression.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<Position>,
+}
+
+/// What the expressions of a subscription left out, in its status.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct FilterView {
+    excluded: u64,
+    not_told: u64,
+    errors: u64,
+    last_error: Option<FilterErrorView>,
+}
+
+#[derive(Serialize)]
+struct FilterErrorView {
+    at: Timestamp,
+    document: String,
+    error: String,
+}
+
+impl FilterView {
+    /// Shown where there is an expression, or something was counted while there was one.
+    pub(super) fn of(spec: &Spec, seen: Option<Filtering>) -> Option<FilterView> {
+        let counted = |kept: &Filtering| kept.excluded + kept.not_told + kept.errors > 0;
+        if !spec.has_expressions() && !seen.as_ref().is_some_and(counted) {
+            return None;
+        }
+        let Filtering { excluded, not_told, errors, last_error, .. } = seen.unwrap_or_default();
+        let last_error =
+            last_error.map(|Example { at, document, error }| FilterErrorView { at, document, error });
+        Some(FilterView { excluded, not_told, errors, last_error })
+    }
+}
+
+impl App {
+    /// Evaluates an expression as a subscription would.
+    pub fn try_filter(&self, trial: &Trial) -> Done<TrialView> {
+        let (field, source, purpose) = match (&trial.filter, &trial.when) {
+            (Some(filter), None) => ("filter", filter, Purpose::Membership),
+            (None, Some(when)) => ("when", when, Purpose::Telling),
+            _ => return Err(Invalid::new("filter", "give either `filter` or `when`").into()),
+        };
+        let document =
+            trial.document.as_ref().map_or(Ok(Json::nothing()), |value| json("document", value))?;
+        let state = trial.state.as_ref().map(|value| json("state", value)).transpose()?;
+        let revision = revision(trial.revision.as_ref())?;
+        let wildcards: Vec<(&str, &str)> =
+            trial.wildcards.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let compiled = match Filter::compile(source, purpose, None) {
+            Ok(compiled) => compiled,
+            Err(mistake) => {
+                return Ok(TrialView::Error(TrialError {
+                    title: "The expression is not valid",
+                    detail: format!("{field}: {mistake}"),
+                    position: Some(mistake.position),
+                }));
+            }
+        };
+        let (wildcards, state) = (wildcards.as_slice(), state.as_ref());
+        let inputs =
+            Inputs { document: &document, revision: &revision, wildcards, action: trial.action, state };
+        Ok(match compiled.decide(&inputs) {
+            Ok(result) => TrialView::Result(result),
+            Err(error) => TrialView::Error(TrialError {
+                title: "The expression has no result for this document",
+                detail: error.to_string(),
+                position: None,
+            }),
+        })
+    }
+}
+
+fn json(field: &str, value: &Value) -> Result<Json, Invalid> {
+    if !value.is_object() {
+        return Err(Invalid::new(field, "must be a JSON object"));
+    }
+    Json::new(Bytes::from(value.to_string())).map_err(|error| Invalid::new(field, error))
+}
+
+fn revision(value: Option<&Value>) -> Result<Revision, Invalid> {
+    match value {
+        None => Ok(Revision::Integer(1)),
+        Some(Value::String(text)) => {
+            Ok(Revision::Date(Date::new(Instant { seconds: 0, nanos: 0 }, text.as_str())))
+        }
+        Some(value) => value
+            .as_i64()
+            .map(Revision::Integer)
+            .ok_or_else(|| Invalid::new("revision", "must be an integer, or the text of a date")),
+    }
+}
