@@ -19,9 +19,5 @@ pub(super) fn expressions(draft: &Draft, resource: &Resource) -> Result<Expressi
     };
     let filter = compile("filter", &draft.filter, Purpose::Membership)?;
     let when = compile("when", &draft.when, Purpose::Telling)?;
-    // The one place that keeps `state` out until what a client last got is kept.
-    if when.as_ref().is_some_and(|when| when.mentions_state()) {
-        return Err(Invalid::new("when", "`state` is not available yet: what a client last got is not kept"));
-    }
     Ok((filter, when))
 }

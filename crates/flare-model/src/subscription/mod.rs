@@ -137,7 +137,7 @@ impl Spec {
 
     /// Whether the documents are kept as the client last got them: paid for only by who needs it.
     pub fn keeps_state(&self) -> bool {
-        self.content.patch.is_some()
+        self.content.patch.is_some() || self.when.as_ref().is_some_and(|when| when.mentions_state())
     }
 
     /// Texts that no other subscription of the resource may have: its url for each action.

@@ -6,11 +6,12 @@
 use std::time::Duration;
 
 use flare_model::feed::{Action, Attempt, Everything, Example, Feed, Filled, Interest, Met};
-use flare_model::filter::{EvaluationError, Filter, Inputs};
+use flare_model::filter::{EvaluationError, Filter, Inputs, Json};
 use flare_model::time::Timestamp;
 
 use super::change::Change;
 use super::compiled::Compiled;
+use super::states::Known;
 use crate::door::Clock;
 
 /// How long the expressions of one subscription may keep its thread at a time. An evaluation is bounded, but a
@@ -37,23 +38,29 @@ impl Turn {
     }
 }
 
-/// The reader meets a change.
-pub fn read(compiled: &Compiled, feed: &mut Feed, change: &Change, clock: &dyn Clock) -> Met {
+/// The reader meets a change. `state` is the document as the client last got it, where that is kept and certain.
+pub fn read(compiled: &Compiled, feed: &mut Feed, change: &Change, state: Known, clock: &dyn Clock) -> Met {
     if !compiled.spec.has_expressions() {
         return feed.read(change.row(), &mut Everything);
     }
-    let mut asked = Asked::new(compiled, change);
+    let mut asked = Asked::new(compiled, change, state);
     let met = feed.read(change.row(), &mut asked);
     asked.count(feed, clock);
     met
 }
 
 /// A document that waits is tried again, or decided again.
-pub fn retry(compiled: &Compiled, feed: &mut Feed, change: &Change, clock: &dyn Clock) -> Option<Attempt> {
+pub fn retry(
+    compiled: &Compiled,
+    feed: &mut Feed,
+    change: &Change,
+    state: Known,
+    clock: &dyn Clock,
+) -> Option<Attempt> {
     if !compiled.spec.has_expressions() {
         return feed.retry(change.row(), &mut Everything);
     }
-    let mut asked = Asked::new(compiled, change);
+    let mut asked = Asked::new(compiled, change, state);
     let attempt = feed.retry(change.row(), &mut asked);
     asked.count(feed, clock);
     attempt
@@ -71,7 +78,7 @@ pub fn sweep(
     if !compiled.spec.has_expressions() {
         return feed.sweep(change.row(), updated_at, now, &mut Everything);
     }
-    let mut asked = Asked::new(compiled, change);
+    let mut asked = Asked::new(compiled, change, None);
     let filled = feed.sweep(change.row(), updated_at, now, &mut asked);
     (asked.excluded, asked.untold) = (false, false);
     asked.count(feed, clock);
@@ -82,14 +89,15 @@ pub fn sweep(
 struct Asked<'a> {
     compiled: &'a Compiled,
     change: &'a Change,
+    state: Known,
     excluded: bool,
     untold: bool,
     error: Option<EvaluationError>,
 }
 
 impl<'a> Asked<'a> {
-    fn new(compiled: &'a Compiled, change: &'a Change) -> Asked<'a> {
-        Asked { compiled, change, excluded: false, untold: false, error: None }
+    fn new(compiled: &'a Compiled, change: &'a Change, state: Known) -> Asked<'a> {
+        Asked { compiled, change, state, excluded: false, untold: false, error: None }
     }
 
     fn decide(&mut self, filter: &'a Filter, action: Option<Action>) -> Option<bool> {
@@ -113,12 +121,16 @@ impl<'a> Asked<'a> {
         } else {
             &[]
         };
+        let state = match &self.state {
+            Some(kept) if filter.mentions_state() => Some(Json::new(kept.content.clone())?),
+            _ => None,
+        };
         filter.decide(&Inputs {
             document: self.change.json()?,
             revision: &document.revision,
             wildcards,
             action,
-            state: None,
+            state: state.as_ref(),
         })
     }
 
@@ -148,6 +160,10 @@ impl Interest for Asked<'_> {
 
     fn tells(&mut self, action: Action) -> Option<bool> {
         let Some(when) = &self.compiled.spec.when else { return Some(true) };
+        // Nobody can say that an update is not worth telling to a client whose state is not certain.
+        if action == Action::Update && self.state.is_none() && when.mentions_state() {
+            return Some(true);
+        }
         let told = self.decide(when, Some(action));
         self.untold = told == Some(false);
         told

@@ -176,15 +176,15 @@ impl Shard {
                 self.mark_dirty(key, lane, true);
                 return None;
             }
-            if subscriber.compiled.spec.keeps_state()
-                && self.state_before(key, lane, row, Waiting::Retry).is_none()
-            {
-                continue;
+            let mut state = None;
+            if subscriber.compiled.spec.keeps_state() {
+                let Some(known) = self.state_before(key, lane, row, Waiting::Retry) else { continue };
+                state = known;
             }
             let subscriber = &mut self.subscribers[key];
             let slot = &mut subscriber.lanes[usize::from(lane)];
             let clock = &*self.shared.clock;
-            let attempt = interest::retry(&subscriber.compiled, &mut slot.feed, &change, clock);
+            let attempt = interest::retry(&subscriber.compiled, &mut slot.feed, &change, state, clock);
             self.mark_dirty(key, lane, false);
             match attempt {
                 Some(attempt) => return Some((lane, attempt, change)),
@@ -334,15 +334,17 @@ impl Shard {
                     return Found::Nothing;
                 }
             }
-            if self.subscribers[key].compiled.spec.keeps_state()
-                && self.state_before(key, lane, row, Waiting::Reader).is_none()
-            {
-                return Found::Nothing;
+            let mut state = None;
+            if self.subscribers[key].compiled.spec.keeps_state() {
+                match self.state_before(key, lane, row, Waiting::Reader) {
+                    Some(known) => state = known,
+                    None => return Found::Nothing,
+                }
             }
             let subscriber = &mut self.subscribers[key];
             let slot = &mut subscriber.lanes[usize::from(lane)];
             let clock = &*self.shared.clock;
-            let met = interest::read(&subscriber.compiled, &mut slot.feed, &change, clock);
+            let met = interest::read(&subscriber.compiled, &mut slot.feed, &change, state, clock);
             if row.seq.0 - slot.feed.cursor().0 > limits.window {
                 slot.feed.displace(limits.window, self.shared.clock.now());
             }

@@ -308,7 +308,6 @@ async fn a_wrong_expression_is_refused_with_its_place() {
         ("filter", "x".repeat(2049), &["filter", "at most 2048 bytes"]),
         ("filter", "document.a.matches('(a{1000}){1000}')".to_owned(), &["filter", "too large"]),
         ("filter", String::new(), &["filter", "is empty"]),
-        ("when", "document.a != state.a".to_owned(), &["when", "`state` is not available yet"]),
         ("when", "frob(action)".to_owned(), &["when", "there is no function `frob`"]),
     ] {
         // The one that can only be found out with a document is accepted.
@@ -348,4 +347,29 @@ async fn an_expression_can_be_tried_on_a_document() {
     trial(json!({"filter": "true", "document": [1]})).await.refused(400, &["document", "object"]);
     trial(json!({"filter": "true", "frob": 1})).await.refused(400, &["frob"]);
     trial(json!({"filter": "true", "revision": 1.5})).await.refused(400, &["revision"]);
+}
+
+#[tokio::test]
+async fn when_can_compare_with_what_the_client_last_got() {
+    let story = Story::begin().await;
+    let endpoint = json!({"url": story.receiver.url("/told")});
+    let when = "action != 'update' || document.price != state.price";
+    let subscription = story.subscribe(json!({"endpoint": endpoint, "when": when})).await;
+    let put = async |revision: i64, price: i64| {
+        story.api().put(&document_url(1), &json!({"rev": revision, "price": price})).await;
+        story.settled(&subscription).await
+    };
+    put(1, 10).await;
+    put(2, 10).await;
+    let status = put(3, 10).await;
+    assert_eq!(status["filter"]["notTold"], 2);
+    put(4, 11).await;
+    put(5, 11).await;
+    story.remove(1).await;
+    story.settled(&subscription).await;
+    put(6, 11).await;
+    let told: Vec<_> =
+        story.receiver.requests().iter().map(|r| (r.action().to_owned(), r.revision())).collect();
+    let expected = [("create", 1), ("update", 4), ("delete", 5), ("create", 6)];
+    assert_eq!(told, expected.map(|(action, revision)| (action.to_owned(), revision)));
 }
