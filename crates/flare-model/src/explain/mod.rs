@@ -33,6 +33,8 @@ pub struct Evidence {
     pub fitting: Vec<Pattern>,
     /// What Flare has of the document.
     pub document: Option<Known>,
+    /// What the subscription's filter says of it; nothing where it has none, or the document is deleted.
+    pub membership: Option<Membership>,
     /// What the feed knows of it; nothing where there is no document.
     pub glimpse: Option<Glimpse>,
     /// How the attempts went of what was given up.
@@ -41,6 +43,17 @@ pub struct Evidence {
     pub subscription: Settings,
     /// How it stands on its thread.
     pub condition: Condition,
+}
+
+/// What a filter says of a document as it is now.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Membership {
+    /// The client is to have it.
+    Included,
+    /// It is none of the client's.
+    Excluded,
+    /// It cannot be told, and the client is left as it is.
+    Unclear(String),
 }
 
 /// A resource, as far as a url is concerned.
@@ -113,6 +126,8 @@ pub enum Verdict {
     Unknown,
     /// It is being sent.
     InFlight,
+    /// It is none of the client's: its filter says so, or cannot say.
+    Filtered,
     /// It is owed, but the subscription is disabled.
     Disabled,
     /// It is owed, but the subscription is paused.
@@ -137,6 +152,8 @@ pub enum Kind {
     Pattern,
     /// What Flare has.
     Revision,
+    /// What the subscription's filter says.
+    Filter,
     /// What the client has, and where the feed is.
     Standing,
     /// An attempt: made, under way, or planned.
@@ -173,9 +190,10 @@ pub struct Explanation {
 type Step = fn(&Evidence, &mut Vec<Fact>);
 
 /// The order of the facts.
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     steps::pattern,
     steps::revision,
+    steps::filter,
     steps::standing,
     steps::attempt,
     steps::pause,
@@ -201,7 +219,14 @@ fn verdict(evidence: &Evidence) -> Verdict {
     let (Some(document), Some(glimpse)) = (&evidence.document, &evidence.glimpse) else {
         return Verdict::Unknown;
     };
-    let owed = glimpse.again || glimpse.waiting.is_some() || glimpse.unread && glimpse.to_tell;
+    // What is out of the filter and not with the client stays so when the reader comes to it.
+    let filtered = match &evidence.membership {
+        None | Some(Membership::Included) => false,
+        Some(Membership::Excluded) => !glimpse.held,
+        Some(Membership::Unclear(_)) => true,
+    };
+    let to_come = glimpse.unread && glimpse.to_tell && !filtered;
+    let owed = glimpse.again || glimpse.waiting.is_some() || to_come;
     let settings = &evidence.subscription;
     match () {
         () if glimpse.open.is_some() => Verdict::InFlight,
@@ -210,6 +235,7 @@ fn verdict(evidence: &Evidence) -> Verdict {
         () if owed => Verdict::Waiting,
         () if glimpse.dead => Verdict::GaveUp,
         () if glimpse.doubt => Verdict::InDoubt,
+        () if filtered => Verdict::Filtered,
         () if glimpse.held && !document.row.deleted => Verdict::Delivered,
         () => Verdict::NotHeld,
     }

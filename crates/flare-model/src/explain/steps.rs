@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Evidence, Fact, Kind, Known, Settings};
+use super::{Evidence, Fact, Kind, Known, Membership, Settings};
 use crate::duration::HumanDuration;
 use crate::feed::{ClientHas, Glimpse, State, Trouble};
 use crate::subscription::Start;
@@ -46,6 +46,21 @@ pub(super) fn revision(evidence: &Evidence, facts: &mut Vec<Fact>) {
     let what = if row.deleted { "deleted at revision" } else { "at revision" };
     let detail = format!("it is {what} {revision}, change {} of lane {lane}", row.seq);
     add(facts, Some(*updated_at), Kind::Revision, detail);
+}
+
+/// What the subscription's filter says.
+pub(super) fn filter(evidence: &Evidence, facts: &mut Vec<Fact>) {
+    let detail = match &evidence.membership {
+        None => return,
+        Some(Membership::Included) => "the filter includes it as it is now".to_owned(),
+        Some(Membership::Excluded) => {
+            "the filter excludes it as it is now: the client is not to have it".to_owned()
+        }
+        Some(Membership::Unclear(error)) => {
+            format!("the filter cannot say, so the client is left as it is: {error}")
+        }
+    };
+    add(facts, None, Kind::Filter, detail);
 }
 
 /// What the client has, and where the feed is.

@@ -63,6 +63,7 @@ fn evidence() -> Evidence {
             lane: 2,
             updated_at: at(4_000),
         }),
+        membership: None,
         glimpse: Some(glimpse()),
         dead: None,
         subscription: Settings {
@@ -267,4 +268,25 @@ fn one_line_says_why() {
     assert!(line(|g| g.waiting = waiting(9, None)).contains("rpl_9"));
     assert!(line(|g| (g.unread, g.position) = (true, Seq(4))).contains("3 changes"));
     assert!(line(|g| g.dead = true).contains("dead letter"));
+}
+
+#[test]
+fn what_the_filter_excludes_is_filtered_unless_the_client_has_it() {
+    let excluded = |held: bool, unread: bool| {
+        let glimpse = Glimpse { held, unread, ..glimpse() };
+        let evidence =
+            Evidence { membership: Some(Membership::Excluded), glimpse: Some(glimpse), ..evidence() };
+        explain(&evidence)
+    };
+    for unread in [false, true] {
+        let explanation = excluded(false, unread);
+        assert_eq!(explanation.verdict, Verdict::Filtered);
+        let fact =
+            explanation.facts.iter().find(|fact| fact.fact == Kind::Filter).expect("a fact of the filter");
+        assert!(fact.detail.contains("excludes"), "{}", fact.detail);
+    }
+    assert_eq!(excluded(true, true).verdict, Verdict::Waiting, "it is about to be told that it left");
+    let unclear = Membership::Unclear("no such field".into());
+    let evidence = Evidence { membership: Some(unclear), ..evidence() };
+    assert_eq!(explain(&evidence).verdict, Verdict::Filtered);
 }

@@ -2,7 +2,8 @@
 //! a verdict with its facts.
 
 use flare_model::document::Document;
-use flare_model::explain::{Evidence, Explanation, Known, Pattern, Settings, explain};
+use flare_model::explain::{Evidence, Explanation, Known, Membership, Pattern, Settings, explain};
+use flare_model::filter::{Inputs, Json};
 use flare_model::ids::{FeedId, SubscriptionId};
 use flare_model::invalid::Invalid;
 use flare_model::resource::Resource;
@@ -47,6 +48,7 @@ impl App {
             owner: owner.as_deref().map(pattern),
             fitting: others.map(|other| pattern(&other)).collect(),
             document: document.as_ref().map(known),
+            membership: document.as_ref().and_then(|document| membership(&subscription, document)),
             glimpse,
             dead,
             subscription: settings(&subscription),
@@ -73,6 +75,30 @@ impl App {
 
 fn pattern(resource: &Resource) -> Pattern {
     Pattern { id: resource.id().clone(), endpoint: resource.view.endpoint.clone() }
+}
+
+/// What the filter of a subscription says of a document as it is now.
+fn membership(subscription: &Subscription, document: &Document) -> Option<Membership> {
+    let filter = subscription.compiled.spec.filter.as_ref().filter(|_| !document.row.deleted)?;
+    let resource = &subscription.compiled.resource;
+    let names = resource.pattern.wildcards().iter().map(String::as_str);
+    let wildcards: Vec<(&str, &str)> = names.zip(resource.values(&document.url)).collect();
+    let json = match Json::new(document.content.clone()) {
+        Ok(json) => json,
+        Err(error) => return Some(Membership::Unclear(error.to_string())),
+    };
+    let inputs = Inputs {
+        document: &json,
+        revision: &document.revision,
+        wildcards: &wildcards,
+        action: None,
+        state: None,
+    };
+    Some(match filter.decide(&inputs) {
+        Ok(true) => Membership::Included,
+        Ok(false) => Membership::Excluded,
+        Err(error) => Membership::Unclear(error.to_string()),
+    })
 }
 
 /// What an explanation needs of a document.
