@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::content;
-use super::{ActionDraft, DataTemplate, DataValue, Draft, RateLimit, Scalar, ScalarTemplate, Spec, Target};
+use super::{
+    ActionDraft, DataTemplate, DataValue, Draft, RateLimit, Revisions, Scalar, ScalarTemplate, Spec, Target,
+};
 use crate::duration::HumanDuration;
 use crate::feed::Action;
 use crate::invalid::Invalid;
@@ -97,10 +99,21 @@ pub fn check(draft: &mut Draft, resource: &Resource, limits: &Limits) -> Result<
         mode: draft.mode.unwrap_or_default(),
         start: draft.start.unwrap_or_default(),
         shards: draft.shards.unwrap_or(1),
+        revisions: revisions(delivery.revision.as_deref())?,
     };
     check_shards(spec.shards, &spec, resource)?;
     fill_defaults(draft, &spec);
     Ok(spec)
+}
+
+fn revisions(asked: Option<&str>) -> Result<Revisions, Invalid> {
+    match asked {
+        None | Some("last") => Ok(Revisions::Last),
+        Some("all") => Ok(Revisions::All),
+        Some(other) => {
+            Err(Invalid::new("delivery.revision", format!("must be `last` or `all`, got `{other}`")))
+        }
+    }
 }
 
 fn fill_defaults(draft: &mut Draft, spec: &Spec) {
@@ -114,7 +127,7 @@ fn fill_defaults(draft: &mut Draft, spec: &Spec) {
     draft.delivery.timeout = Some(HumanDuration(spec.timeout));
     draft.delivery.concurrency = Some(spec.concurrency);
     draft.delivery.retry = Some(spec.retry.clone().into());
-    draft.delivery.revision = Some("last".into());
+    draft.delivery.revision = Some(spec.revisions.as_str().into());
     content::fill(&mut draft.content, &spec.content);
     draft.mode = Some(spec.mode);
     draft.start = Some(spec.start);
@@ -129,13 +142,6 @@ fn refuse_what_is_not_there_yet(draft: &Draft) -> Result<(), Invalid> {
     }
     if draft.when.is_some() {
         return later("when", "an expression that decides whether to tell");
-    }
-    match draft.delivery.revision.as_deref() {
-        None | Some("last") => {}
-        Some("all") => return later("delivery.revision", "`all`"),
-        Some(other) => {
-            return Err(Invalid::new("delivery.revision", format!("must be `last`, got `{other}`")));
-        }
     }
     Ok(())
 }

@@ -29,6 +29,10 @@ pub enum Step {
     Drop(usize),
     /// The feed forgets the client and begins again.
     BeginAgain,
+    /// The client wants every revision from now on, or only the newest.
+    Change,
+    /// The oldest revision of the history goes, whoever needs it.
+    Trim,
     Backup,
     Restore {
         /// The ledger too is what it was.
@@ -84,6 +88,8 @@ pub struct Left {
     pub restores: u8,
     pub beginnings: u8,
     pub leases: u8,
+    pub changes: u8,
+    pub trims: u8,
 }
 
 /// What a search covers.
@@ -108,6 +114,8 @@ pub struct Scope {
     pub again: bool,
     /// Rows may be outdated when they reach the feed.
     pub outdated: bool,
+    /// The client wants every revision.
+    pub all: bool,
     /// More worlds than this are a mistake.
     pub most: usize,
 }
@@ -124,6 +132,8 @@ pub const SMALL: Scope = Scope {
         restores: 0,
         beginnings: 0,
         leases: 0,
+        changes: 0,
+        trims: 0,
     },
     answers: &Answer::ALL,
     records: Records::AtOnce,
@@ -135,5 +145,6 @@ pub const SMALL: Scope = Scope {
     skips: false,
     again: false,
     outdated: false,
+    all: false,
     most: 5_000_000,
 };
