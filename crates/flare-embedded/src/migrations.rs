@@ -25,6 +25,7 @@ struct Step {
 const STEPS: &[Step] = &[
     Step { number: 1, name: "beginning", sql: include_str!("migrations/0001_beginning.sql") },
     Step { number: 2, name: "kept states", sql: include_str!("migrations/0002_kept_states.sql") },
+    Step { number: 3, name: "history", sql: include_str!("migrations/0003_history.sql") },
 ];
 
 /// A migration and whether it was applied.

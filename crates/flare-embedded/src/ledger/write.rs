@@ -118,7 +118,7 @@ macro_rules! update_sql {
         concat!(
             "UPDATE feeds SET incarnation = ?3, cursor = ?4, issued = ?5, delivered = ?6, discarded = ?7, failed = ?8,
              last_success_at = ?9, failure_at = ?10, failure_status = ?11, failure_error = ?12, sweep = ?13,
-             ahead = ?14, life = ?15",
+             ahead = ?14, life = ?15, since = ?16, skipped = ?17",
             $delta,
             " WHERE id = ?1 AND epoch = ?2"
         )
@@ -129,7 +129,7 @@ macro_rules! update_sql {
 fn update(desk: &Desk<'_>, key: i64, epoch: u64, record: &Record, delta: &Delta<'_>) -> Work<bool> {
     let mut update = desk.connection.prepare_cached(match delta {
         Delta::Same => update_sql!(""),
-        Delta::Added(_) => update_sql!(", held_delta = CAST(held_delta || ?16 AS BLOB)"),
+        Delta::Added(_) => update_sql!(", held_delta = CAST(held_delta || ?18 AS BLOB)"),
         Delta::Folded => update_sql!(", held_delta = x''"),
     })?;
     let Record { tally, .. } = record;
@@ -150,12 +150,14 @@ fn update(desk: &Desk<'_>, key: i64, epoch: u64, record: &Record, delta: &Delta<
         record.sweep.as_ref().map(encode_sweep),
         encode_ahead(record.cursor, &record.ahead),
         record.life as i64,
+        record.since.map(|since| since.0 as i64),
+        tally.skipped as i64,
     ];
     for (index, value) in plain.iter().enumerate() {
         update.raw_bind_parameter(index + 1, value)?;
     }
     if let Delta::Added(added) = delta {
-        update.raw_bind_parameter(16, added)?;
+        update.raw_bind_parameter(18, added)?;
     }
     Ok(update.raw_execute()? == 1)
 }
