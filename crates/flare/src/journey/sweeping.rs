@@ -92,14 +92,23 @@ fn fill(
     for document in page.documents {
         let row = document.row;
         // A document that moved on meanwhile belongs to the live cursor.
-        if slot.tail.still_newest(row.ordinal, row.seq, page.head) == Some(false) {
+        let newest = slot.tail.still_newest(row.ordinal, row.seq, page.head);
+        if newest == Some(false) {
             continue;
+        }
+        let every = slot.feed.since().is_some();
+        // An older revision must not follow a newer one: the page is read again if nobody can tell.
+        if every && newest.is_none() {
+            filled = Page::Busy;
+            break;
         }
         match slot.feed.sweep(&row, document.updated_at, now) {
             Filled::Passed => {}
             Filled::Taken => {
                 slot.swept.push(row.ordinal);
-                slot.fetched.insert(row.ordinal, (Change::new(document), page.head));
+                if !every {
+                    slot.fetched.insert(row.ordinal, (Change::new(document), page.head));
+                }
             }
             Filled::Blocked => {
                 let leased = slot.feed.leased(row.ordinal).is_some();

@@ -4,6 +4,7 @@ mod attempts;
 mod dead_letters;
 mod drift;
 mod explain;
+mod history;
 mod notices;
 mod overview;
 mod passive;

@@ -25,6 +25,7 @@ mod drift;
 mod errors_and_pages;
 mod events;
 mod explain;
+mod history;
 mod hostile_clients;
 mod limits;
 mod order;
