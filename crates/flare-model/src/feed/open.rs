@@ -201,6 +201,11 @@ impl Feed {
         if !judge.done.insert(row.ordinal.0) && self.rules.keeps(Rule::JudgeOnce) {
             return false;
         }
+        // Where every revision is sent, a standing says itself what may have been sent; and it holds no cursor back
+        // that would keep this judgement over the next crash.
+        if self.since.is_some() && standing.is_some() {
+            return false;
+        }
         let (cursor, issued) = (judge.cursor, judge.issued);
         let known = row.seq <= cursor || judge.ahead.contains(row.seq) || standing == Some(row.seq);
         if known || issued <= cursor || !self.rules.keeps(Rule::JudgeChanges) {
