@@ -275,6 +275,7 @@ fn entity(kind: EntityKind, id: &str, parent: Option<&str>) -> NewEntity {
         body: "{}".to_owned(),
         lanes: LANES,
         start: Start::Now,
+        history: false,
     }
 }
 

@@ -42,4 +42,6 @@ pub(crate) struct Done {
     pub documents: Vec<Document>,
     /// What is to be removed slice by slice.
     pub leavings: Vec<Leaving>,
+    /// Whether pages were freed that could be given back.
+    pub freed: bool,
 }

@@ -19,10 +19,21 @@ pub(crate) struct Lane {
     pub next_ordinal: u64,
     pub documents: u64,
     pub tombstones: u64,
+    /// Whether what is replaced is kept.
+    pub keeps: bool,
+    /// How many older revisions are kept.
+    pub revisions: u64,
+}
+
+/// The columns of [`Lane::read`], in order.
+macro_rules! lane_columns {
+    () => {
+        "id, head, next_ordinal, documents, tombstones, keeps, revisions"
+    };
 }
 
 impl Lane {
-    /// A lane from a row of `id, head, next_ordinal, documents, tombstones`.
+    /// A lane from a row of its columns.
     pub fn read(row: &Row) -> rusqlite::Result<Lane> {
         let number = |index| row.get::<_, i64>(index).map(|number| number as u64);
         Ok(Lane {
@@ -31,6 +42,8 @@ impl Lane {
             next_ordinal: number(2)?,
             documents: number(3)?,
             tombstones: number(4)?,
+            keeps: row.get(5)?,
+            revisions: number(6)?,
         })
     }
 
@@ -46,10 +59,11 @@ impl Lane {
 /// The row of a lane that is not gone, if there is one.
 pub(crate) fn find(connection: &Connection, lane: LaneId) -> Work<Option<Lane>> {
     let Ok(resource) = i64::try_from(lane.resource.0) else { return Ok(None) };
-    let mut find = connection.prepare_cached(
-        "SELECT id, head, next_ordinal, documents, tombstones FROM lanes
-         WHERE resource = ?1 AND place = ?2 AND gone = 0",
-    )?;
+    let mut find = connection.prepare_cached(concat!(
+        "SELECT ",
+        lane_columns!(),
+        " FROM lanes WHERE resource = ?1 AND place = ?2 AND gone = 0"
+    ))?;
     Ok(find.query_row((resource, lane.index), Lane::read).optional()?)
 }
 
@@ -97,12 +111,13 @@ impl Lanes {
             return Ok(());
         }
         let mut update = connection.prepare_cached(
-            "UPDATE lanes SET head = ?2, next_ordinal = ?3, documents = ?4, tombstones = ?5 WHERE id = ?1",
+            "UPDATE lanes SET head = ?2, next_ordinal = ?3, documents = ?4, tombstones = ?5, keeps = ?6,
+             revisions = ?7 WHERE id = ?1",
         )?;
         for id in &self.touched {
-            let Lane { id, head, next_ordinal, documents, tombstones } = self.known[id].now;
-            let numbers = [head, next_ordinal, documents, tombstones].map(|number| number as i64);
-            update.execute((id, numbers[0], numbers[1], numbers[2], numbers[3]))?;
+            let Lane { id, head, next_ordinal, documents, tombstones, keeps, revisions } = self.known[id].now;
+            let numbers = [head, next_ordinal, documents, tombstones, revisions].map(|number| number as i64);
+            update.execute((id, numbers[0], numbers[1], numbers[2], numbers[3], keeps, numbers[4]))?;
         }
         Ok(())
     }

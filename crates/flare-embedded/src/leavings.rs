@@ -130,6 +130,12 @@ fn remove_lane(connection: &Connection, lane: i64, budget: usize) -> Work<bool> 
     if stale.execute(bounds)? == budget {
         return Ok(false);
     }
+    let mut history = connection.prepare_cached(
+        "DELETE FROM history WHERE place IN (SELECT place FROM history WHERE place BETWEEN ?1 AND ?2 LIMIT ?3)",
+    )?;
+    if history.execute(bounds)? == budget {
+        return Ok(false);
+    }
     connection.prepare_cached("DELETE FROM lanes WHERE id = ?1")?.execute([lane])?;
     Ok(true)
 }

@@ -26,6 +26,7 @@ const STEPS: &[Step] = &[
     Step { number: 1, name: "beginning", sql: include_str!("migrations/0001_beginning.sql") },
     Step { number: 2, name: "kept states", sql: include_str!("migrations/0002_kept_states.sql") },
     Step { number: 3, name: "filters", sql: include_str!("migrations/0003_filters.sql") },
+    Step { number: 4, name: "history", sql: include_str!("migrations/0004_history.sql") },
 ];
 
 /// A migration and whether it was applied.

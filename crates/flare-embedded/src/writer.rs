@@ -152,7 +152,8 @@ impl Writer {
         memory.lanes.commit();
         memory.deltas.commit();
         memory.tired = false;
-        let Done { changes, documents, leavings, .. } = turn.done;
+        let Done { changes, documents, leavings, freed, .. } = turn.done;
+        memory.reclaim |= freed;
         memory.leavings.extend(leavings);
         if !changes.is_empty() {
             memory.journal += 1;

@@ -50,6 +50,9 @@ pub struct NewEntity {
     pub lanes: u16,
     /// For a subscription: where its cursors begin.
     pub start: Start,
+    /// For a subscription: it wants every revision. From this commit on the lanes of its resource keep what is
+    /// replaced, and its feeds see all of that.
+    pub history: bool,
 }
 
 /// An entity as stored.
@@ -71,6 +74,8 @@ pub struct Entity {
     pub body: String,
     /// How many lanes its resource has.
     pub lanes: u16,
+    /// Whether it wants every revision.
+    pub history: bool,
 }
 
 /// The entities. Every change is durable when the call returns, and whole or not at all.
@@ -81,7 +86,7 @@ pub trait Catalog: Send + Sync {
     /// `parent` when the parent does not exist, also when it is being deleted at this moment.
     async fn create(&self, new: NewEntity) -> Result<Entity>;
 
-    /// Replaces body and keys, and nothing else, if the stored version is `entity.version`; answers the new
+    /// Replaces body, keys and `history`, and nothing else, if the stored version is `entity.version`; answers the new
     /// version of it.
     /// `None` when the entity does not exist, `Conflict` when the version is another (detail `version`) or a
     /// key is taken (detail: the id of the other).

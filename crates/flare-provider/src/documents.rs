@@ -62,6 +62,21 @@ pub struct LaneState {
     pub documents: u64,
     /// How many tombstones.
     pub tombstones: u64,
+    /// How many older revisions it keeps.
+    pub revisions: u64,
+}
+
+/// An older revision that a lane keeps, without its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OlderRevision {
+    /// Of which document.
+    pub ordinal: Ordinal,
+    /// The change that made it.
+    pub seq: Seq,
+    /// The change that replaced it.
+    pub until: Seq,
+    /// When it was replaced.
+    pub replaced_at: Timestamp,
 }
 
 /// The log.
@@ -90,6 +105,31 @@ pub trait Documents: Send + Sync {
 
     /// A part of a lane in order. Bounded work: call again with `after` = the page's `upto`.
     async fn scan(&self, scan: ScanLane) -> Result<Page>;
+
+    /// Like [`Documents::scan`], and with the older revisions that the lane keeps, of those that were replaced by a
+    /// change beyond `since`. A lane keeps what is replaced while a subscription of its resource has
+    /// [`NewEntity::history`](crate::NewEntity::history), from the commit on that says so, and until it is removed.
+    async fn scan_revisions(&self, scan: ScanLane, since: Seq) -> Result<Page>;
+
+    /// For each document and seq: the first revision of that document at or beyond that seq, of those that
+    /// [`Documents::scan_revisions`] would give; and the lane's head in a snapshot no newer than what was read.
+    async fn next_revisions(
+        &self,
+        lane: LaneId,
+        since: Seq,
+        wanted: &[(Ordinal, Seq)],
+    ) -> Result<(Vec<Option<Document>>, Seq)>;
+
+    /// The older revisions that a lane keeps, by ordinal and seq, beyond `after`, `limit` at most.
+    async fn revisions(
+        &self,
+        lane: LaneId,
+        after: Option<(Ordinal, Seq)>,
+        limit: usize,
+    ) -> Result<Vec<OlderRevision>>;
+
+    /// Removes older revisions, durably. Answers how many of them were there. The newest ones are not touched.
+    async fn remove_revisions(&self, lane: LaneId, revisions: &[(Ordinal, Seq)]) -> Result<u64>;
 
     /// All lanes of all resources.
     async fn lanes(&self) -> Result<Vec<LaneState>>;

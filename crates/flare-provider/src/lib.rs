@@ -17,7 +17,7 @@ pub mod memory;
 use std::sync::Arc;
 
 pub use catalog::{Catalog, Entity, EntityKind, NewEntity, Start};
-pub use documents::{Committed, Documents, LaneState, Page, ScanLane, Witness};
+pub use documents::{Committed, Documents, LaneState, OlderRevision, Page, ScanLane, Witness};
 pub use error::{ErrorKind, ProviderError, Result};
 pub use ledger::{FeedWrite, Ledger, ListStandings, Opened};
 

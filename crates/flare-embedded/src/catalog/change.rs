@@ -8,6 +8,7 @@ use flare_provider::{Entity, EntityKind, ErrorKind, NewEntity, ProviderError, St
 use super::rows;
 use crate::desk::Desk;
 use crate::error::{Work, conflict};
+use crate::lanes::Lane;
 use crate::leavings::{self, Kind};
 use crate::ledger::encode_sweep;
 use crate::meta;
@@ -50,13 +51,33 @@ pub(crate) fn create(desk: &mut Desk<'_>, new: NewEntity) -> Work<Entity> {
         keys: new.keys,
         body: new.body,
         lanes,
+        history: new.history,
     };
     rows::put(connection, &entity)?;
     match resource {
         None => create_lanes(desk, &entity, last_lane)?,
-        Some(resource) => create_feeds(desk, &entity, &resource, new.start)?,
+        Some(resource) => {
+            create_feeds(desk, &entity, &resource, new.start)?;
+            keep_history(desk, Some(&resource.id))?;
+        }
     }
     Ok(entity)
+}
+
+/// The lanes of a resource keep what is replaced as long as one of its subscriptions wants that.
+fn keep_history(desk: &mut Desk<'_>, resource: Option<&str>) -> Work<()> {
+    let Some(id) = resource else { return Ok(()) };
+    let Some(resource) = rows::get(desk.connection, EntityKind::Resource, id)? else { return Ok(()) };
+    let keeps = rows::wants_history(desk.connection, id)?;
+    for index in 0..resource.lanes {
+        let id = LaneId { resource: ResourceNumber(resource.number), index: index as u8 };
+        if let Some(lane) = desk.lanes.get(desk.connection, id)?
+            && lane.keeps != keeps
+        {
+            desk.lanes.set(id, Lane { keeps, ..lane });
+        }
+    }
+    Ok(())
 }
 
 fn create_lanes(desk: &Desk<'_>, resource: &Entity, last: i64) -> Work<()> {
@@ -74,7 +95,7 @@ fn create_lanes(desk: &Desk<'_>, resource: &Entity, last: i64) -> Work<()> {
 fn create_feeds(desk: &mut Desk<'_>, subscription: &Entity, resource: &Entity, start: Start) -> Work<()> {
     let mut insert = desk.connection.prepare_cached(
         "INSERT INTO feeds (id, lane, epoch, incarnation, cursor, issued, delivered, discarded, failed, sweep, ahead,
-         held_delta) VALUES (?1, ?2, 0, ?3, ?4, ?4, 0, 0, 0, ?5, ?6, x'')",
+         held_delta, since) VALUES (?1, ?2, 0, ?3, ?4, ?4, 0, 0, 0, ?5, ?6, x'', ?7)",
     )?;
     for feed in feeds_of(subscription) {
         let lane = LaneId { resource: ResourceNumber(resource.number), index: feed.lane };
@@ -86,7 +107,8 @@ fn create_feeds(desk: &mut Desk<'_>, subscription: &Entity, resource: &Entity, s
         let sweep = (start == Start::Beginning && lane.head > 0)
             .then(|| encode_sweep(&Sweep { replay, kind, position, end, met: 0 }));
         let ahead = crate::ledger::encode_ahead(Seq(lane.head), &Default::default());
-        insert.execute((key, lane.id, desk.incarnation as i64, lane.head as i64, sweep, ahead))?;
+        let since = subscription.history.then_some(lane.head as i64);
+        insert.execute((key, lane.id, desk.incarnation as i64, lane.head as i64, sweep, ahead, since))?;
     }
     Ok(())
 }
@@ -105,8 +127,9 @@ pub(crate) fn replace(desk: &mut Desk<'_>, asked: Entity) -> Work<Option<Entity>
     }
     rows::drop_keys(connection, &stored)?;
     let version = meta::next(connection, "catalog_version")? as u64;
-    let entity = Entity { version, keys: asked.keys, body: asked.body, ..stored };
+    let entity = Entity { version, keys: asked.keys, body: asked.body, history: asked.history, ..stored };
     rows::put(connection, &entity)?;
+    keep_history(desk, entity.parent.as_deref())?;
     Ok(Some(entity))
 }
 
@@ -136,6 +159,7 @@ pub(crate) fn delete(desk: &mut Desk<'_>, kind: EntityKind, id: &str) -> Work<bo
                 desk.deltas.forget(key);
                 leavings::add(desk, Kind::Feed, key)?;
             }
+            keep_history(desk, entity.parent.as_deref())?;
         }
     }
     Ok(true)

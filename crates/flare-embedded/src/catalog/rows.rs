@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::error::{Work, corrupt};
 
-/// An entity from the columns `number, id, version, parent, keys, body, lanes`.
+/// An entity from the columns `number, id, version, parent, keys, body, lanes, history`.
 fn read(kind: EntityKind, row: &Row) -> Work<Entity> {
     let number = |index| row.get::<_, i64>(index).map(|number| number as u64);
     let id: String = row.get(1)?;
@@ -21,6 +21,7 @@ fn read(kind: EntityKind, row: &Row) -> Work<Entity> {
         keys,
         body: row.get(5)?,
         lanes: row.get(6)?,
+        history: row.get(7)?,
         id,
     })
 }
@@ -28,7 +29,7 @@ fn read(kind: EntityKind, row: &Row) -> Work<Entity> {
 /// One entity.
 pub(crate) fn get(connection: &Connection, kind: EntityKind, id: &str) -> Work<Option<Entity>> {
     let mut get = connection.prepare_cached(
-        "SELECT number, id, version, parent, keys, body, lanes FROM entities WHERE kind = ?1 AND id = ?2",
+        "SELECT number, id, version, parent, keys, body, lanes, history FROM entities WHERE kind = ?1 AND id = ?2",
     )?;
     let mut rows = get.query((kind.as_str(), id))?;
     rows.next()?.map(|row| read(kind, row)).transpose()
@@ -37,7 +38,7 @@ pub(crate) fn get(connection: &Connection, kind: EntityKind, id: &str) -> Work<O
 /// Entities of a kind beyond a number.
 pub(crate) fn list(connection: &Connection, kind: EntityKind, after: u64, limit: usize) -> Work<Vec<Entity>> {
     let mut list = connection.prepare_cached(
-        "SELECT number, id, version, parent, keys, body, lanes FROM entities
+        "SELECT number, id, version, parent, keys, body, lanes, history FROM entities
          WHERE kind = ?1 AND number > ?2 ORDER BY number LIMIT ?3",
     )?;
     let after = i64::try_from(after).unwrap_or(i64::MAX);
@@ -54,6 +55,14 @@ pub(crate) fn has_children(connection: &Connection, resource: &str) -> Work<bool
     let mut children = connection
         .prepare_cached("SELECT 1 FROM entities WHERE parent = ?1 AND kind = 'subscription' LIMIT 1")?;
     Ok(children.exists([resource])?)
+}
+
+/// Whether a subscription of a resource wants every revision.
+pub(crate) fn wants_history(connection: &Connection, resource: &str) -> Work<bool> {
+    let mut wants = connection.prepare_cached(
+        "SELECT 1 FROM entities WHERE parent = ?1 AND kind = 'subscription' AND history LIMIT 1",
+    )?;
+    Ok(wants.exists([resource])?)
 }
 
 /// The id of another entity of the same kind and parent that has one of the keys.
@@ -85,8 +94,8 @@ pub(crate) fn put(connection: &Connection, entity: &Entity) -> Work<()> {
     let (kind, number) = (entity.kind.as_str(), entity.number as i64);
     connection
         .prepare_cached(
-            "INSERT OR REPLACE INTO entities (kind, number, id, version, parent, keys, body, lanes)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT OR REPLACE INTO entities (kind, number, id, version, parent, keys, body, lanes, history)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         )?
         .execute((
             kind,
@@ -97,6 +106,7 @@ pub(crate) fn put(connection: &Connection, entity: &Entity) -> Work<()> {
             keys,
             &entity.body,
             entity.lanes,
+            entity.history,
         ))?;
     let mut put = connection.prepare_cached(
         "INSERT OR REPLACE INTO entity_keys (kind, scope, key, number) VALUES (?1, ?2, ?3, ?4)",

@@ -8,6 +8,7 @@ use flare_model::ids::{Ordinal, Seq};
 use flare_provider::{Committed, Result};
 use rusqlite::{CachedStatement, Connection, params};
 
+use super::history;
 use super::row::{Known, has_url, is_of, known_columns, read_known};
 use crate::desk::{Desk, Done};
 use crate::error::{Work, conflict};
@@ -95,7 +96,7 @@ impl Committing<'_> {
         let document = Document { lane: lane_id, row, url, revision, updated_at, content };
         let change = match &known {
             None => self.insert(lane.id, hash, &document)?,
-            Some(known) => self.update(lane.id, known, &document)?,
+            Some(known) => self.update(lane, known, &document)?,
         };
         self.lanes.set(lane_id, counted(lane, known.as_ref(), &document));
         self.done.changes.push(change);
@@ -146,8 +147,12 @@ impl Committing<'_> {
         Ok(Change::Born { document: id, lane, ordinal: row.ordinal.0, seq: row.seq.0, hash })
     }
 
-    fn update(&mut self, lane: i64, known: &Known, document: &Document) -> Work<Change> {
+    fn update(&mut self, lane: Lane, known: &Known, document: &Document) -> Work<Change> {
         let Document { row, revision, .. } = document;
+        if lane.keeps {
+            history::keep(self.connection, known.id, row.seq, document.updated_at)?;
+        }
+        let lane = lane.id;
         let (value, nanos, text) = revision.to_parts();
         self.statements.update.execute(params![
             known.id,
@@ -182,6 +187,7 @@ fn counted(lane: Lane, before: Option<&Known>, after: &Document) -> Lane {
         Some(known) if known.row.deleted => lane.tombstones -= 1,
         Some(_) => lane.documents -= 1,
     }
+    lane.revisions += u64::from(lane.keeps && before.is_some());
     if after.row.deleted {
         lane.tombstones += 1
     } else {

@@ -1,6 +1,7 @@
 //! The log: calls of the contract come in; batches go through the writer, readers answer the rest.
 
 mod commit;
+mod history;
 mod read;
 pub(crate) mod row;
 mod scan;
@@ -12,11 +13,12 @@ use async_trait::async_trait;
 use flare_model::document::{Document, Write};
 use flare_model::ids::{LaneId, Ordinal, Seq};
 use flare_model::time::Timestamp;
-use flare_provider::{Committed, Documents, LaneState, Page, Result, ScanLane, Witness};
+use flare_provider::{Committed, Documents, LaneState, OlderRevision, Page, Result, ScanLane, Witness};
 use roaring::RoaringTreemap;
 
 pub(crate) use commit::commit_all;
 
+use crate::desk::Desk;
 use crate::engine::Engine;
 use crate::readers::Reader;
 use tombstones::{SLICE, Search};
@@ -55,6 +57,49 @@ impl Documents for Engine {
     async fn scan(&self, scan: ScanLane) -> Result<Page> {
         let read = move |reader: &mut Reader| scan::scan(&reader.connection, &reader.recent, scan);
         self.read("documents.scan", read).await
+    }
+
+    async fn scan_revisions(&self, scan: ScanLane, since: Seq) -> Result<Page> {
+        let read = move |reader: &mut Reader| {
+            let newest = scan::scan(&reader.connection, &reader.recent, scan)?;
+            history::merge(&reader.connection, scan, since, newest)
+        };
+        self.read("documents.scan_revisions", read).await
+    }
+
+    async fn next_revisions(
+        &self,
+        lane: LaneId,
+        since: Seq,
+        wanted: &[(Ordinal, Seq)],
+    ) -> Result<(Vec<Option<Document>>, Seq)> {
+        let wanted = wanted.to_vec();
+        let read = move |reader: &mut Reader| {
+            let ordinals: Vec<Ordinal> = wanted.iter().map(|(ordinal, _)| *ordinal).collect();
+            let (newest, head) = read::fetch(&reader.connection, &reader.recent, lane, &ordinals)?;
+            Ok((history::next(&reader.connection, lane, since, &wanted, newest)?, head))
+        };
+        self.read("documents.next_revisions", read).await
+    }
+
+    async fn revisions(
+        &self,
+        lane: LaneId,
+        after: Option<(Ordinal, Seq)>,
+        limit: usize,
+    ) -> Result<Vec<OlderRevision>> {
+        let read = move |reader: &mut Reader| history::list(&reader.connection, lane, after, limit);
+        self.read("documents.revisions", read).await
+    }
+
+    async fn remove_revisions(&self, lane: LaneId, revisions: &[(Ordinal, Seq)]) -> Result<u64> {
+        let mut removed = 0;
+        for slice in revisions.chunks(SLICE) {
+            let slice = slice.to_vec();
+            let work = move |desk: &mut Desk<'_>| history::remove(desk, lane, &slice);
+            removed += self.queue.work("documents.remove_revisions", SLICE * 64, work).await?;
+        }
+        Ok(removed)
     }
 
     async fn lanes(&self) -> Result<Vec<LaneState>> {

@@ -92,7 +92,8 @@ pub(crate) fn fetch(
 /// All lanes that are not gone.
 pub(crate) fn lane_states(connection: &Connection) -> Work<Vec<LaneState>> {
     let mut all = connection.prepare_cached(
-        "SELECT resource, place, head, documents, tombstones FROM lanes WHERE gone = 0 ORDER BY resource, place",
+        "SELECT resource, place, head, documents, tombstones, revisions FROM lanes WHERE gone = 0
+         ORDER BY resource, place",
     )?;
     let states = all.query_map([], |row| {
         let number = |index| row.get::<_, i64>(index).map(|number| number as u64);
@@ -101,6 +102,7 @@ pub(crate) fn lane_states(connection: &Connection) -> Work<Vec<LaneState>> {
             head: Seq(number(2)?),
             documents: number(3)?,
             tombstones: number(4)?,
+            revisions: number(5)?,
         })
     })?;
     Ok(states.collect::<rusqlite::Result<_>>()?)

@@ -61,7 +61,9 @@ pub(crate) fn encode_sweep(sweep: &Sweep) -> Vec<u8> {
 pub(crate) fn decode_sweep(mut bytes: &[u8]) -> Option<Sweep> {
     let kind = take(&mut bytes)?;
     let (replay, position, end) = (take(&mut bytes)?, take(&mut bytes)?, take(&mut bytes)?);
-    let met = take(&mut bytes)?;
+    // Sweeps that the first databases have did not count what they met.
+    let counts = bytes.len() != if kind == 1 { 8 } else { 0 };
+    let met = if counts { take(&mut bytes)? } else { 0 };
     let kind = match kind {
         0 if bytes.is_empty() => SweepKind::Beginning,
         1 => SweepKind::Replay { since: Timestamp::from_millis(i64::from_le_bytes(bytes.try_into().ok()?)) },
@@ -104,11 +106,21 @@ mod tests {
     }
 
     #[test]
+    fn a_sweep_of_the_first_databases_is_understood() {
+        let kind = SweepKind::Replay { since: Timestamp::from_millis(-5) };
+        let sweep = Sweep { replay: 7, kind, position: Seq(12), end: Seq(99), met: 0 };
+        let mut bytes = encode_sweep(&sweep);
+        bytes.remove(4);
+        assert_eq!(decode_sweep(&bytes), Some(sweep));
+        assert_eq!(decode_sweep(&[0, 0, 1, 2]).map(|sweep| sweep.end), Some(Seq(2)));
+    }
+
+    #[test]
     fn other_bytes_are_refused() {
         assert_eq!(decode_ahead(Seq(0), Some(&[])), None);
         assert_eq!(decode_ahead(Seq(0), Some(&[5, 3, 1])), None, "fewer than it says");
         assert_eq!(decode_ahead(Seq(0), Some(&[0x80])), None);
-        for bytes in [&[][..], &[3, 0, 0, 0, 0], &[0, 0, 0, 0], &[0, 0, 0, 0, 0, 0], &[1, 0, 0, 0, 0, 1, 2]] {
+        for bytes in [&[][..], &[3, 0, 0, 0, 0], &[0, 0, 0], &[0, 0, 0, 0, 0, 0], &[1, 0, 0, 0, 0, 1, 2]] {
             assert_eq!(decode_sweep(bytes), None, "{bytes:?}");
         }
     }

@@ -64,7 +64,8 @@ pub(crate) fn read(connection: &Connection, feeds: &[FeedId], incarnation: u64) 
         let mut find = connection.prepare_cached(
             "SELECT f.cursor, f.issued, f.ahead, f.sweep, f.delivered, f.discarded, f.failed, f.last_success_at,
              f.failure_at, f.failure_status, f.failure_error, f.incarnation, f.held_delta,
-             (SELECT head FROM lanes WHERE id = f.lane), f.life, f.filtering FROM feeds f WHERE f.id = ?1",
+             (SELECT head FROM lanes WHERE id = f.lane), f.life, f.filtering, f.since, f.skipped
+             FROM feeds f WHERE f.id = ?1",
         )?;
         for feed in feeds {
             let Some(key) = feed_key(*feed) else { continue };
@@ -106,6 +107,7 @@ fn saved(connection: &Connection, row: &Row, feed: FeedId, key: i64, incarnation
         standings: standings::alive(connection, key)?,
         dead,
         dead_in_doubt,
+        since: row.get::<_, Option<i64>>(16)?.map(|since| Seq(since as u64)),
         sweep,
         tally: tally(row)?,
         life: row.get::<_, i64>(14)? as u64,
@@ -129,6 +131,7 @@ fn tally(row: &Row) -> rusqlite::Result<Tally> {
         delivered: number(4)?,
         discarded: number(5)?,
         failed: number(6)?,
+        skipped: number(17)?,
         last_success_at: row.get::<_, Option<i64>>(7)?.map(Timestamp::from_millis),
         last_failure,
     })

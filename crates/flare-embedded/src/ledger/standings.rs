@@ -15,6 +15,7 @@ const WAITING: i64 = 0;
 pub(crate) const GAVE_UP: i64 = 1;
 const DOUBTFUL: i64 = 2;
 const LEASED: i64 = 3;
+const PASSED: i64 = 4;
 
 /// Writes and clears standings.
 pub(crate) struct Writing<'c> {
@@ -39,6 +40,7 @@ impl<'c> Writing<'c> {
             State::Leased { until } => (LEASED, Some(until.millis())),
             State::GaveUp => (GAVE_UP, None),
             State::Doubtful => (DOUBTFUL, None),
+            State::Passed => (PASSED, None),
         };
         let trouble = standing.trouble.as_deref().map(|trouble| {
             serde_json::to_string(trouble).expect("numbers, texts and dates can always be written")
@@ -67,6 +69,7 @@ fn read(row: &Row) -> Work<Standing> {
         (LEASED, Some(until)) => State::Leased { until: Timestamp::from_millis(until) },
         (GAVE_UP, _) => State::GaveUp,
         (DOUBTFUL, _) => State::Doubtful,
+        (PASSED, _) => State::Passed,
         _ => return Err(senseless("the state")),
     };
     let trouble = match row.get_ref(6)?.as_str_or_null().map_err(rusqlite::Error::from)? {
@@ -87,7 +90,7 @@ fn read(row: &Row) -> Work<Standing> {
 pub(crate) fn alive(connection: &Connection, feed: i64) -> Work<Vec<Standing>> {
     let mut alive = connection.prepare_cached(
         "SELECT ordinal, seq, doubt, state, due, replay, trouble FROM standings
-         WHERE feed = ?1 AND state IN (0, 2, 3)",
+         WHERE feed = ?1 AND state IN (0, 2, 3, 4)",
     )?;
     let mut rows = alive.query([feed])?;
     let mut standings = Vec::new();

@@ -32,6 +32,45 @@ fn migrations_are_recorded_and_run_once() {
     assert!(by.at.ends_with('Z') && by.by == env!("CARGO_PKG_VERSION"), "{by:?}");
 }
 
+/// A database as the first migration leaves it, which is what the first version has.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_of_the_first_version_goes_on_and_learns_to_keep_a_history() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let old = database(&folder);
+    old.execute_batch(
+        "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA application_id = 0x464c5245;
+         CREATE TABLE migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL, flare TEXT NOT NULL,
+             applied_at TEXT NOT NULL) STRICT;
+         INSERT INTO migrations VALUES (1, 'beginning', '0.1.0', '2026-11-15T00:00:00.000Z');",
+    )
+    .expect("written");
+    old.execute_batch(include_str!("../../src/migrations/0001_beginning.sql")).expect("the first shape");
+    old.execute_batch(
+        "INSERT INTO entities VALUES ('resource', 1, 'users', 1, NULL, '[]', 'body', 1);
+         INSERT INTO entities VALUES ('subscription', 1, 's', 2, 'users', '[]', 'body', 1);
+         INSERT INTO lanes VALUES (1, 1, 0, 0, 0, 0, 0, 0);
+         INSERT INTO feeds (id, lane, epoch, incarnation, cursor, issued, delivered, discarded, failed, held_delta)
+             SELECT 1, 1, 0, value, 0, 0, 7, 0, 0, x'' FROM meta WHERE name = 'incarnation';
+         UPDATE meta SET value = 1 WHERE name LIKE 'last_%'; UPDATE meta SET value = 2 WHERE name = 'catalog_version';",
+    )
+    .expect("written");
+    drop(old);
+    let opened = Opened::over(folder, |_| {});
+    let catalog = opened.store().catalog;
+    let users = catalog.get(EntityKind::Resource, "users").await.expect("read").expect("it is there");
+    let entity = catalog.get(EntityKind::Subscription, "s").await.expect("read").expect("it is there");
+    assert!(!entity.history);
+    let feed = flare_provider::conformance::fixture::feed(&entity, 0);
+    let saved = opened.store().ledger.open(&[feed], 9).await.expect("opened").remove(0).saved;
+    assert_eq!((saved.since, saved.tally.delivered, saved.tally.skipped, saved.strange), (None, 7, 0, false));
+    let changed = flare_provider::Entity { history: true, ..entity };
+    catalog.replace(changed).await.expect("taken").expect("it is there");
+    for revision in 1..=3 {
+        opened.commit(super::common::puts(&users, 0..1, revision)).await.expect("taken");
+    }
+    assert_eq!(number(&opened.database(), "SELECT count(*) FROM history"), 2);
+}
+
 #[test]
 fn what_cannot_be_changed_later_is_set_from_the_beginning() {
     let opened = Opened::fresh();

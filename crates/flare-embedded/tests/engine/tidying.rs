@@ -9,7 +9,7 @@ use flare_model::ids::{Ordinal, Seq};
 use flare_model::revision::Revision;
 use flare_model::time::Timestamp;
 use flare_provider::conformance::fixture::{delete, feed, lane, ordinals, subscription};
-use flare_provider::{EntityKind, FeedWrite};
+use flare_provider::{EntityKind, FeedWrite, NewEntity};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -161,4 +161,29 @@ async fn a_document_that_comes_back_after_a_restart_is_not_removed_with_the_form
     let found = opened.store().documents.get(lane, &url(2)).await.expect("read").expect("it is there");
     assert_eq!(found.row.ordinal, Ordinal(3));
     assert_eq!(scanned(&opened.store(), lane).await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_history_that_is_removed_gives_its_room_back() {
+    let opened = Opened::fresh();
+    let users = opened.resource("users", 1).await;
+    let every = NewEntity { history: true, ..subscription("every", "users") };
+    let every = opened.store().catalog.create(every).await.expect("created");
+    for revision in 1..=40 {
+        opened.commit(puts(&users, 0..300, revision)).await.expect("taken");
+    }
+    let lane = lane(&users, 0);
+    let documents = opened.store().documents;
+    let kept = documents.revisions(lane, None, usize::MAX).await.expect("read");
+    assert_eq!(kept.len(), 39 * 300);
+    let used = number(&opened.database(), "SELECT page_count FROM pragma_page_count");
+    let gone: Vec<_> = kept.iter().map(|kept| (kept.ordinal, kept.seq)).collect();
+    assert_eq!(documents.remove_revisions(lane, &gone).await.expect("removed"), gone.len() as u64);
+    until(&opened, "SELECT freelist_count < 50 FROM pragma_freelist_count", 1).await;
+    assert!(number(&opened.database(), "SELECT page_count FROM pragma_page_count") < used / 2);
+    // What is left when the resource goes, goes with it.
+    opened.commit(puts(&users, 0..300, 41)).await.expect("taken");
+    opened.store().catalog.delete(every.kind, &every.id).await.expect("deleted");
+    opened.store().catalog.delete(users.kind, &users.id).await.expect("deleted");
+    until(&opened, "SELECT count(*) FROM history", 0).await;
 }

@@ -19,6 +19,8 @@ impl Feed {
         let Some(open) = self.open.get_mut(&ordinal) else { return };
         open.leased = true;
         let (seq, replay) = (open.seq, open.replay);
+        // What was given up before is followed by this one.
+        self.tally.skipped += u64::from(self.is_given_up(ordinal));
         let doubt = self.doubt.contains(ordinal.0);
         let state = State::Leased { until };
         self.waiting.insert(ordinal, Standing { ordinal, seq, doubt, state, replay, trouble: Some(trouble) });

@@ -1,13 +1,14 @@
 //! A row comes in, from the reader or for a retry; a request to send comes out, or nothing.
 
 use super::rule::Rule;
-use super::{Action, Attempt, Feed, Interest, Met, Open, TRANSITION, decide};
+use super::{Action, Attempt, Feed, Interest, Met, Open, State, TRANSITION, decide};
 use crate::document::Row;
 use crate::ids::Seq;
 
 impl Feed {
     /// The reader meets the next row of the lane. Rows come in order of `seq`, each the newest of its document
-    /// when it was fetched; the caller has checked [`Feed::may_issue`].
+    /// when it was fetched, or, with [`Feed::since`], every one that was replaced after that; the caller has
+    /// checked [`Feed::may_issue`].
     pub fn read(&mut self, row: &Row, interest: &mut impl Interest) -> Met {
         debug_assert!(row.seq > self.read, "rows come in order");
         self.skip_to(Seq(row.seq.0 - 1));
@@ -19,8 +20,14 @@ impl Feed {
             _ => self.outran.remove(&row.ordinal),
         };
         if self.extras.remove(&row.seq) || self.was_ahead(row.seq) {
-            self.needs_no_judgement(row.ordinal);
+            // Where every revision is sent, the next one may have been under way.
+            if self.since.is_none() || !self.rules.keeps(Rule::JudgeNextRevision) {
+                self.needs_no_judgement(row.ordinal);
+            }
             return Met::Settled;
+        }
+        if self.since.is_some() {
+            return self.read_revision(row);
         }
         if let Some(open) = self.open.get_mut(&row.ordinal) {
             if open.seq != row.seq
@@ -55,6 +62,7 @@ impl Feed {
     /// There is no row between the reader's position and `seq` (all of them moved on).
     pub fn skip_to(&mut self, seq: Seq) {
         if seq > self.read {
+            self.count_missing(seq);
             self.read = seq;
             self.delta.dirty = true;
         }
@@ -71,6 +79,10 @@ impl Feed {
         if self.open.contains_key(&row.ordinal) || unrecorded {
             return None;
         }
+        if self.waiting.get(&row.ordinal).is_some_and(|s| s.state == State::Passed && s.seq == row.seq) {
+            self.owe_no_more(row.ordinal);
+            return None;
+        }
         let changed = self.again.get(&row.ordinal).copied();
         let owed = self.waiting.get(&row.ordinal).map(|standing| standing.seq);
         let newest = changed.max(owed)?;
@@ -79,6 +91,7 @@ impl Feed {
             return None;
         }
         self.again.remove(&row.ordinal);
+        self.more.remove(&row.ordinal);
         if let Some(superseded) = changed.filter(|seq| *seq != row.seq) {
             self.holes.remove(&superseded);
         }
@@ -87,7 +100,7 @@ impl Feed {
     }
 
     /// Decides about a row and opens the attempt, or settles the row with nothing to send.
-    fn begin(&mut self, row: &Row, interest: &mut impl Interest) -> Option<Attempt> {
+    pub(super) fn begin(&mut self, row: &Row, interest: &mut impl Interest) -> Option<Attempt> {
         let doubt = self.judged(row);
         let held = self.held.contains(row.ordinal.0);
         if row.seq > self.read {
@@ -107,6 +120,9 @@ impl Feed {
         let Some(action) = action else {
             self.clear_standing(row.ordinal);
             self.settle_seq(row.seq);
+            if self.since.is_some() && self.rules.keeps(Rule::NothingDurable) {
+                self.wait_for_record(row.ordinal);
+            }
             return None;
         };
         if interest.tells(action) != Some(true) {

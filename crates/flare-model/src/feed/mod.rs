@@ -15,6 +15,7 @@
 mod decide;
 mod filtering;
 mod glimpse;
+mod history;
 mod interest;
 mod kept;
 mod lease;
@@ -41,6 +42,7 @@ use roaring::RoaringTreemap;
 pub use decide::{Action, decide};
 pub use filtering::{Example, Filtering};
 pub use glimpse::{ClientHas, Flight, Glimpse};
+pub use history::Next;
 pub use interest::{Everything, Interest};
 pub use kept::Kept;
 pub use record::{Ahead, Failure, Record, Saved, Sweep, SweepKind, Tally};
@@ -82,12 +84,16 @@ pub struct Feed {
     /// Documents that changed while they were in flight and are to be decided again, with the hole they keep.
     again: BTreeMap<Ordinal, Seq>,
     /// Documents handed over by a sweep, revived, or back from a lease, where that is not durable yet: not to be
-    /// sent before.
+    /// sent before. Where every revision is sent, also those whose last outcome is not durable yet.
     unrecorded: BTreeSet<Ordinal>,
     /// After a crash: how to tell what is in doubt, until all that may have been open then is settled.
     judge: Option<Box<Judge>>,
     /// Standings found waiting when the feed was opened: an attempt for them may have been under way.
     unjudged: RoaringTreemap,
+    /// Every revision is sent that was replaced after this change; `None`: only the newest.
+    since: Option<Seq>,
+    /// Documents that wait, or are in flight with a standing, and of which more than one revision may be owed.
+    more: BTreeSet<Ordinal>,
     sweep: Option<Sweep>,
     /// How often the filter was changed, as far as the owner has said.
     changes: u64,
@@ -138,6 +144,8 @@ pub enum Met {
     Settled,
     /// The document is in flight; it will be decided again.
     Busy,
+    /// It waits until the outcome of the revision before is durable.
+    Owed,
     /// Send this.
     Send(Attempt),
 }
@@ -149,6 +157,8 @@ pub enum Settled {
     Done,
     /// The document changed meanwhile: call [`Feed::retry`] with its newest row.
     Again,
+    /// More of the document may be owed, once the next record is durable.
+    Next,
 }
 
 impl Feed {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use roaring::RoaringTreemap;
 
 use super::rule::{Rule, Rules};
-use super::{Ahead, Feed, Pending, Saved, State};
+use super::{Ahead, Feed, Pending, Saved, Standing, State};
 use crate::document::Row;
 use crate::ids::{Ordinal, Seq};
 
@@ -51,7 +51,7 @@ impl Feed {
             if standing.doubt {
                 doubt.insert(standing.ordinal.0);
             }
-            if let State::Waiting { .. } = standing.state {
+            if let State::Waiting { .. } | State::Passed = standing.state {
                 // Without a mark nothing at all was sent since the clean stop, retries included.
                 if saved.issued > Seq(0) && rules.keeps(Rule::JudgeStandings) {
                     unjudged.insert(standing.ordinal.0);
@@ -65,6 +65,8 @@ impl Feed {
                 waiting.insert(standing.ordinal, standing);
             }
         }
+        // What they cover is not known any more.
+        let more = waiting.keys().copied().filter(|_| saved.since.is_some()).collect();
         let ahead = if rules.keeps(Rule::Ahead) { saved.ahead } else { Ahead::default() };
         let extras = ahead.extras.iter().copied().collect();
         let needed = saved.issued > saved.cursor || ahead.horizon > saved.cursor;
@@ -84,6 +86,8 @@ impl Feed {
             unrecorded: Default::default(),
             unjudged,
             judge: needed.then(|| Box::new(judge)),
+            since: saved.since,
+            more,
             sweep: saved.sweep,
             changes: saved.filtering.as_ref().map_or(0, |filtering| filtering.swept),
             filtering: saved.filtering,
@@ -102,7 +106,8 @@ impl Feed {
     /// number of one the log has lost would seem to be with the client.
     fn start_over(rules: Rules, saved: Saved, head: Seq) -> Feed {
         let (tally, filtering) = (saved.tally, saved.filtering);
-        let believed = Saved { issued: head, tally, filtering, ..Saved::default() };
+        let since = saved.since.map(|_| head);
+        let believed = Saved { issued: head, since, tally, filtering, ..Saved::default() };
         let mut feed = Feed::resume(rules, believed);
         feed.issued = Seq(0);
         feed.life = saved.life + 2;
@@ -131,6 +136,7 @@ impl Feed {
             held: std::mem::take(&mut self.held),
             standings: std::mem::take(&mut self.waiting).into_values().collect(),
             dead: std::mem::take(&mut self.dead) | &self.doubt,
+            since: self.since,
             tally: std::mem::take(&mut self.tally),
             life: self.life,
             filtering: self.filtering.take(),
@@ -179,7 +185,7 @@ impl Feed {
     pub(super) fn judged(&mut self, row: &Row) -> bool {
         let ordinal = row.ordinal.0;
         let held = self.held.contains(ordinal);
-        let standing = self.waiting.get(&row.ordinal).map(|standing| standing.seq);
+        let standing = self.waiting.get(&row.ordinal).map(Standing::owed_from);
         let mut doubt = self.judged_by_cursor(row, held, standing) | self.doubt.contains(ordinal);
         if self.unjudged.remove(ordinal)
             && let Some(seq) = standing
@@ -204,6 +210,11 @@ impl Feed {
             return false;
         }
         if !judge.done.insert(row.ordinal.0) && self.rules.keeps(Rule::JudgeOnce) {
+            return false;
+        }
+        // Where every revision is sent, a standing says itself what may have been sent; and it holds no cursor back
+        // that would keep this judgement over the next crash.
+        if self.since.is_some() && standing.is_some() {
             return false;
         }
         let (cursor, issued) = (judge.cursor, judge.issued);

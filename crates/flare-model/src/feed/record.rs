@@ -72,6 +72,8 @@ pub struct Tally {
     pub discarded: u64,
     /// Attempts that failed.
     pub failed: u64,
+    /// Revisions that a client which wants all of them will not get: given up, or removed from the history.
+    pub skipped: u64,
     /// When the last success was recorded.
     pub last_success_at: Option<Timestamp>,
     /// The last failure.
@@ -108,6 +110,8 @@ pub struct Record {
     pub standings: Vec<Standing>,
     /// Documents whose standing goes.
     pub cleared: Vec<Ordinal>,
+    /// Which revisions the feed sends, see [`Feed::since`].
+    pub since: Option<Seq>,
     /// The sweep, whole.
     pub sweep: Option<Sweep>,
     /// The counters, whole.
@@ -133,12 +137,14 @@ pub struct Saved {
     pub ahead: Ahead,
     /// All that the client has.
     pub held: RoaringTreemap,
-    /// Every standing that is waiting or doubtful, whole.
+    /// Every standing that is waiting, passed or doubtful, whole.
     pub standings: Vec<Standing>,
     /// The dead letters: ordinals only, they may be many.
     pub dead: RoaringTreemap,
     /// Those of the dead letters that are in doubt.
     pub dead_in_doubt: RoaringTreemap,
+    /// Which revisions the feed sends, see [`Feed::since`].
+    pub since: Option<Seq>,
     /// As last recorded.
     pub sweep: Option<Sweep>,
     /// As last recorded.
@@ -193,6 +199,7 @@ impl Feed {
             }
         }
         (record.cursor, record.ahead) = self.recorded_position();
+        record.since = self.since;
         record.sweep = self.sweep.clone();
         record.tally = self.tally.clone();
         record.filtering = self.filtering.clone();
@@ -217,6 +224,11 @@ impl Feed {
         let alone = |open: &super::Open| open.action.leaves_doubt() && !open.leased;
         let under_way = self.open.get(&ordinal).is_some_and(alone);
         self.doubt.contains(ordinal.0) || under_way && self.rules.keeps(Rule::DisplacedDoubt)
+    }
+
+    /// The cursor that the next record has: a crash after it goes back no further.
+    pub fn recorded_cursor(&self) -> Seq {
+        self.recorded_position().0
     }
 
     /// The cursor to record, and what is ahead of it.

@@ -86,11 +86,27 @@ pub(super) enum Rule {
     FilterQueues,
     /// What a changed filter has handed over, and the next one takes back, is not told again.
     TransitionOnly,
+    /// Where every revision is sent, the next one waits until the outcome of the one before is durable.
+    OutcomeDurable,
+    /// The same if there was nothing to send for the one before.
+    NothingDurable,
+    /// A newer revision that is met while one is in flight is owed by a standing for both.
+    StandsForAll,
+    /// What follows a revision that waited is owed when that one is settled.
+    OwedToTheEnd,
+    /// A revision that was settled before a crash does not make its document known: the next one is judged.
+    JudgeNextRevision,
+    /// A document of which nothing is owed any more keeps its doubt.
+    PassedKeepsDoubt,
+    /// A revision that was tried, and then removed from the history, leaves its doubt.
+    JudgeRemoved,
+    /// A feed that changes to every revision does not go back to what it has left out.
+    SinceNow,
 }
 
 #[cfg(test)]
 impl Rule {
-    pub(super) const ALL: [Rule; 41] = [
+    pub(super) const ALL: [Rule; 49] = [
         Rule::Ahead,
         Rule::Outrun,
         Rule::OutdatedRead,
@@ -132,6 +148,14 @@ impl Rule {
         Rule::SweepFilter,
         Rule::FilterQueues,
         Rule::TransitionOnly,
+        Rule::OutcomeDurable,
+        Rule::NothingDurable,
+        Rule::StandsForAll,
+        Rule::OwedToTheEnd,
+        Rule::JudgeNextRevision,
+        Rule::PassedKeepsDoubt,
+        Rule::JudgeRemoved,
+        Rule::SinceNow,
     ];
 }
 

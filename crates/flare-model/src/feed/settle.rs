@@ -13,6 +13,14 @@ impl Feed {
         if open.leased {
             self.end_lease(ordinal);
         }
+        let fails = matches!(verdict, Verdict::Retry { .. });
+        let more = !fails && self.more.remove(&ordinal) && self.rules.keeps(Rule::OwedToTheEnd);
+        if self.since.is_some() && !fails {
+            self.wait_for_record(ordinal);
+        }
+        // What was given up before is followed by this one.
+        self.tally.skipped += u64::from(self.is_given_up(ordinal));
+        let mut given_up = None;
         match verdict {
             Verdict::Delivered => {
                 self.set_held(ordinal, open.action != Action::Delete);
@@ -36,7 +44,9 @@ impl Feed {
             Verdict::GiveUp { doubtful, trouble } => {
                 self.mark_doubt(ordinal, &open, doubtful);
                 // A newer revision starts anew, so there is nothing to give up.
-                if open.newer.is_some() && self.rules.keeps(Rule::GiveUpNewest) {
+                if more {
+                    given_up = Some(trouble);
+                } else if open.newer.is_some() && self.rules.keeps(Rule::GiveUpNewest) {
                     let due = trouble.last_attempt_at;
                     self.owe(ordinal, &open, State::Waiting { due }, trouble);
                 } else {
@@ -45,6 +55,13 @@ impl Feed {
             }
         }
         self.settle_seq(open.seq);
+        if more {
+            if let Some(newer) = open.newer {
+                self.holes.remove(&newer);
+            }
+            self.pass_on(ordinal, open.seq, given_up);
+            return Settled::Next;
+        }
         match open.newer {
             Some(newer) => {
                 self.again.insert(ordinal, newer);

@@ -48,6 +48,27 @@ pub enum State {
     GaveUp,
     /// Nothing is owed, but the client's state is unknown (a discarded notification after a lost answer).
     Doubtful,
+    /// The change is settled; whatever of the document came after it may be owed (see `history.rs`).
+    Passed,
+}
+
+impl Standing {
+    /// The first change that may be owed.
+    pub fn owed_from(&self) -> Seq {
+        match self.state {
+            State::Passed => Seq(self.seq.0 + 1),
+            _ => self.seq,
+        }
+    }
+
+    /// When the document is to be looked at again; `None` when nothing is owed.
+    pub fn due(&self) -> Option<Timestamp> {
+        match self.state {
+            State::Waiting { due } => Some(due),
+            State::Passed => Some(Timestamp::from_millis(0)),
+            State::Leased { .. } | State::GaveUp | State::Doubtful => None,
+        }
+    }
 }
 
 /// How the attempts for one revision of a document went.

@@ -104,6 +104,10 @@ impl Feed {
         if !self.may_be_asked_for(row) {
             return false;
         }
+        // Where every revision is sent, the newest one is owed together with those before it.
+        if self.since.is_some() && self.owed_from(row.ordinal).is_some_and(|from| from < row.seq) {
+            return self.request_with_those_before(row.ordinal, replay, now);
+        }
         self.judged(row);
         let standing = Standing {
             ordinal: row.ordinal,

@@ -3,7 +3,8 @@
 
 use super::check::ledger;
 use super::{
-    Ahead, Attempt, Everything, Feed, Filled, Met, Saved, Standing, State, SweepKind, Trouble, Verdict,
+    Ahead, Attempt, Everything, Feed, Filled, Met, Next, Saved, Settled, Standing, State, SweepKind, Trouble,
+    Verdict,
 };
 use crate::document::Row;
 use crate::ids::{Ordinal, Seq};
@@ -213,4 +214,72 @@ fn a_stop_leaves_a_lease_out_with_nothing_to_judge() {
     assert_eq!((feed.issued(), feed.doubt().len()), (Seq(0), 0));
     assert_eq!(feed.settle(attempt.ordinal, Verdict::Discarded), super::Settled::Done);
     assert_eq!((feed.held().len(), feed.doubt().len(), feed.waiting().len()), (0, 0, 0));
+}
+
+/// A feed that sends every revision from the first change on.
+fn every() -> Feed {
+    Feed::open(Saved { issued: Seq(100), since: Some(Seq(0)), ..Saved::default() }, Seq(100))
+}
+
+/// Everything that the feed has to say is durable.
+fn record(feed: &mut Feed) {
+    feed.take_record();
+    feed.recorded();
+}
+
+#[test]
+fn revisions_that_the_reader_does_not_find_are_counted_once() {
+    let mut feed = every();
+    read(&mut feed, &row(1, 3));
+    assert_eq!(feed.tally().skipped, 2);
+    feed.skip_to(Seq(5));
+    assert_eq!(feed.tally().skipped, 4);
+    read(&mut feed, &row(2, 6));
+    assert_eq!(feed.tally().skipped, 4);
+    let mut newest = self::feed();
+    newest.skip_to(Seq(50));
+    assert_eq!(newest.tally().skipped, 0, "what moved on is not missing where only the newest is sent");
+}
+
+#[test]
+fn what_was_left_out_before_every_revision_was_wanted_is_not_missing() {
+    let mut feed = feed();
+    feed.every_revision(Seq(10));
+    feed.skip_to(Seq(9));
+    assert_eq!(feed.tally().skipped, 0);
+    feed.skip_to(Seq(12));
+    assert_eq!(feed.tally().skipped, 2);
+}
+
+#[test]
+fn revisions_that_a_standing_owes_are_counted_before_they_are_removed() {
+    let mut feed = every();
+    read(&mut feed, &row(1, 1));
+    feed.settle(Ordinal(1), failure(1));
+    assert_eq!(feed.read(&row(1, 2), &mut Everything), Met::Settled);
+    assert_eq!(feed.read(&row(1, 3), &mut Everything), Met::Settled);
+    let gone = [(Ordinal(1), Seq(1)), (Ordinal(1), Seq(2)), (Ordinal(2), Seq(2)), (Ordinal(1), Seq(4))];
+    assert_eq!(feed.lose(&gone), 2, "not another document's, nor what the reader has yet to miss");
+    assert_eq!(feed.tally().skipped, 2);
+    assert_eq!(feed.owed_from(Ordinal(1)), Some(Seq(1)));
+}
+
+#[test]
+fn a_revision_that_is_given_up_is_counted_when_another_follows_and_a_dead_letter_when_none_does() {
+    let give_up = || match failure(3) {
+        Verdict::Retry { doubtful, trouble, .. } => Verdict::GiveUp { doubtful, trouble },
+        other => other,
+    };
+    let mut feed = every();
+    read(&mut feed, &row(1, 1));
+    assert_eq!(feed.read(&row(1, 2), &mut Everything), Met::Busy);
+    assert_eq!(feed.settle(Ordinal(1), give_up()), Settled::Next);
+    assert_eq!(feed.next_revision(Ordinal(1), Some(&row(1, 2))), Next::Wait, "not before it is durable");
+    record(&mut feed);
+    assert!(matches!(feed.next_revision(Ordinal(1), Some(&row(1, 2))), Next::Send(_)));
+    assert_eq!(feed.settle(Ordinal(1), give_up()), Settled::Next, "more may have come meanwhile");
+    assert_eq!((feed.tally().skipped, feed.dead().len()), (1, 0));
+    record(&mut feed);
+    assert_eq!(feed.next_revision(Ordinal(1), None), Next::Done);
+    assert_eq!((feed.tally().skipped, feed.dead().len()), (1, 1));
 }

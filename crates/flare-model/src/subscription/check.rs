@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use super::content;
 use super::expressions::expressions;
-use super::{ActionDraft, DataTemplate, DataValue, Draft, RateLimit, Scalar, ScalarTemplate, Spec, Target};
+use super::{
+    ActionDraft, DataTemplate, DataValue, Draft, RateLimit, Revisions, Scalar, ScalarTemplate, Spec, Target,
+};
 use crate::duration::HumanDuration;
 use crate::feed::Action;
 use crate::invalid::Invalid;
@@ -49,7 +51,6 @@ const RESERVED: [&str; 12] = [
 
 /// Checks a draft, fills the defaults into it, and compiles it.
 pub fn check(draft: &mut Draft, resource: &Resource, limits: &Limits) -> Result<Spec, Invalid> {
-    refuse_what_is_not_there_yet(draft)?;
     let actions = &draft.endpoint.actions;
     let create = Arc::new(target(draft, Action::Create, &actions.create, resource)?);
     let update = match (&actions.create, &actions.update) {
@@ -101,10 +102,22 @@ pub fn check(draft: &mut Draft, resource: &Resource, limits: &Limits) -> Result<
         when,
         start: draft.start.unwrap_or_default(),
         shards: draft.shards.unwrap_or(1),
+        revisions: revisions(delivery.revision.as_deref())?,
     };
     check_shards(spec.shards, &spec, resource)?;
+    check_together(&spec)?;
     fill_defaults(draft, &spec);
     Ok(spec)
+}
+
+fn revisions(asked: Option<&str>) -> Result<Revisions, Invalid> {
+    match asked {
+        None | Some("last") => Ok(Revisions::Last),
+        Some("all") => Ok(Revisions::All),
+        Some(other) => {
+            Err(Invalid::new("delivery.revision", format!("must be `last` or `all`, got `{other}`")))
+        }
+    }
 }
 
 fn fill_defaults(draft: &mut Draft, spec: &Spec) {
@@ -118,24 +131,21 @@ fn fill_defaults(draft: &mut Draft, spec: &Spec) {
     draft.delivery.timeout = Some(HumanDuration(spec.timeout));
     draft.delivery.concurrency = Some(spec.concurrency);
     draft.delivery.retry = Some(spec.retry.clone().into());
-    draft.delivery.revision = Some("last".into());
+    draft.delivery.revision = Some(spec.revisions.as_str().into());
     content::fill(&mut draft.content, &spec.content);
     draft.mode = Some(spec.mode);
     draft.start = Some(spec.start);
     draft.shards = Some(spec.shards);
 }
 
-/// What the contract has and this version does not: a clear word instead of silence.
-fn refuse_what_is_not_there_yet(draft: &Draft) -> Result<(), Invalid> {
-    let later = |field: &str, what: &str| Err(Invalid::new(field, format!("{what} is not available yet")));
-    match draft.delivery.revision.as_deref() {
-        None | Some("last") => {}
-        Some("all") => return later("delivery.revision", "`all`"),
-        Some(other) => {
-            return Err(Invalid::new("delivery.revision", format!("must be `last`, got `{other}`")));
-        }
+/// An expression is asked about the newest revision; which of several it is to decide about is not settled yet.
+fn check_together(spec: &Spec) -> Result<(), Invalid> {
+    let problem = "cannot be combined with `delivery.revision: all` yet; use `last`, or leave it out";
+    match spec.revisions {
+        Revisions::All if spec.filter.is_some() => Err(Invalid::new("filter", problem)),
+        Revisions::All if spec.when.is_some() => Err(Invalid::new("when", problem)),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Each shard serves at least a lane, with at least one request at once and one token of the rate limit.

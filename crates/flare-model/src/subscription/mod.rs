@@ -60,6 +60,8 @@ pub struct Spec {
     pub start: Start,
     /// How many owners may serve its lanes in parallel.
     pub shards: u32,
+    /// Which revisions of a document the client gets.
+    pub revisions: Revisions,
 }
 
 /// Where notifications of one action go.
@@ -111,6 +113,26 @@ pub enum Start {
     Now,
     /// With the current state of every document.
     Beginning,
+}
+
+/// Which revisions of a document a client gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Revisions {
+    /// The newest.
+    #[default]
+    Last,
+    /// Every one that is accepted, in order, as long as it is kept.
+    All,
+}
+
+impl Revisions {
+    /// The word used in `delivery.revision`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Revisions::Last => "last",
+            Revisions::All => "all",
+        }
+    }
 }
 
 impl Spec {

@@ -16,6 +16,7 @@ pub async fn a_created_entity_comes_back_as_it_was_given(factory: &dyn Factory) 
         body: "{\"text\":\"\\u0000 'quoted' \u{1F525}\n\"}".to_owned(),
         lanes: 0,
         start: Start::Now,
+        history: true,
     };
     let created = stage.create(new.clone()).await;
     let expected = Entity {
@@ -27,6 +28,7 @@ pub async fn a_created_entity_comes_back_as_it_was_given(factory: &dyn Factory) 
         keys: new.keys,
         body: new.body,
         lanes: 4,
+        history: true,
     };
     assert_eq!(created, expected);
     let catalog = &stage.store.catalog;

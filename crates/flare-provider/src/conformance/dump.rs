@@ -34,6 +34,10 @@ pub async fn dump(store: &Store) -> Dump {
                 ScanLane { lane, after: Seq(0), upto: Seq(u64::MAX), rows: usize::MAX, bytes: usize::MAX };
             let page = store.documents.scan(scan).await.expect("a lane is read");
             dump.resources.extend(page.documents.iter().map(show_document));
+            let kept = store.documents.revisions(lane, None, usize::MAX).await.expect("a history is read");
+            dump.resources.extend(kept.iter().map(|kept| format!("{kept:?}")));
+            let page = store.documents.scan_revisions(scan, Seq(0)).await.expect("a history is read");
+            dump.resources.extend(page.documents.iter().map(show_document));
         }
     }
     assert_eq!(lanes, [], "every lane belongs to a resource");
@@ -62,14 +66,15 @@ async fn entities(store: &Store, kind: EntityKind) -> Vec<Entity> {
 
 /// An entity without its number and version.
 pub fn show_entity(entity: &Entity) -> String {
-    let Entity { kind, id, parent, keys, body, lanes, .. } = entity;
-    format!("{} {id} of {parent:?}, {lanes} lanes, keys {keys:?}: {body}", kind.as_str())
+    let Entity { kind, id, parent, keys, body, lanes, history, .. } = entity;
+    format!("{} {id} of {parent:?}, {lanes} lanes, keys {keys:?}, {history}: {body}", kind.as_str())
 }
 
 /// A lane without its resource.
 pub fn show_lane(state: &LaneState) -> String {
-    let LaneState { lane, head, documents, tombstones } = state;
-    format!("lane {} up to {head}: {documents} documents, {tombstones} tombstones", lane.index)
+    let LaneState { lane, head, documents, tombstones, revisions } = state;
+    let index = lane.index;
+    format!("lane {index} up to {head}: {documents} documents, {tombstones} tombstones, {revisions} older")
 }
 
 /// A document without its resource; the revision in its parts, since dates are equal in any words.
@@ -89,6 +94,7 @@ pub fn show_opened(opened: Opened) -> String {
         mut standings,
         dead,
         dead_in_doubt,
+        since,
         sweep,
         tally,
         life,
@@ -100,7 +106,8 @@ pub fn show_opened(opened: Opened) -> String {
     let dead_in_doubt: Vec<u64> = dead_in_doubt.iter().collect();
     format!(
         "feed {} of {head}: cursor {cursor} issued {issued} {ahead:?} held {held:?} {standings:?} \
-         dead {dead:?} in doubt {dead_in_doubt:?} {sweep:?} {tally:?} life {life} {filtering:?} strange {strange}",
+         dead {dead:?} in doubt {dead_in_doubt:?} since {since:?} {sweep:?} {tally:?} life {life} {filtering:?} \
+         strange {strange}",
         feed.lane
     )
 }

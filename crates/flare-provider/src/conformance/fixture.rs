@@ -150,6 +150,7 @@ pub fn resource(id: &str, lanes: u16) -> NewEntity {
         body: format!("the body of {id}"),
         lanes,
         start: Start::Now,
+        history: false,
     }
 }
 

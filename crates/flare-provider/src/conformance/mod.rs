@@ -15,6 +15,7 @@ pub mod dump;
 pub mod faults;
 pub mod feeds;
 pub mod fixture;
+pub mod history;
 pub mod keys;
 pub mod races;
 pub mod random;
@@ -125,6 +126,17 @@ macro_rules! each_behaviour {
                 at_most_the_limit_is_removed_oldest_first,
                 seqs_and_ordinals_are_not_reused_after_a_removal,
                 a_deleted_resource_takes_its_documents_along,
+            ]
+            history: [
+                what_is_replaced_is_kept_while_a_subscription_wants_it,
+                a_subscription_that_wants_every_revision_sees_all_from_its_creation_on,
+                a_subscription_may_change_its_mind_about_the_history,
+                a_scan_of_revisions_in_pages_misses_nothing,
+                a_scan_of_revisions_leaves_out_what_was_replaced_before,
+                the_next_revision_of_a_document_is_the_first_at_or_beyond_a_seq,
+                removed_revisions_are_gone_and_the_newest_stays,
+                a_history_survives_a_crash,
+                a_history_goes_with_its_resource,
             ]
             feeds: [
                 a_subscription_from_now_begins_at_the_tail,

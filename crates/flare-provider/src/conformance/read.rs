@@ -48,7 +48,7 @@ pub async fn nothing_is_found_where_nothing_is(factory: &dyn Factory) {
         assert_eq!(fetched, (vec![None, None], Seq(0)));
         assert_eq!(scan(&stage, all(lane)).await, Page::default());
     }
-    let state = LaneState { lane: empty, head: Seq(0), documents: 0, tombstones: 0 };
+    let state = LaneState { lane: empty, head: Seq(0), documents: 0, tombstones: 0, revisions: 0 };
     assert_eq!(stage.store.documents.lanes().await.expect("read"), [state]);
 }
 
@@ -159,8 +159,13 @@ pub async fn lanes_are_counted(factory: &dyn Factory) {
     let stage = stage.crash().await;
     let mut lanes = stage.store.documents.lanes().await.expect("read");
     lanes.sort_by_key(|state| state.lane);
-    let state =
-        |lane, head, documents, tombstones| LaneState { lane, head: Seq(head), documents, tombstones };
+    let state = |lane, head, documents, tombstones| LaneState {
+        lane,
+        head: Seq(head),
+        documents,
+        tombstones,
+        revisions: 0,
+    };
     let expected =
         [state(users, 16, 9, 1), state(lane(&orders, 0), 0, 0, 0), state(lane(&orders, 1), 3, 2, 1)];
     assert_eq!(lanes, expected);

@@ -34,6 +34,7 @@ fn everything() -> Record {
         dropped: ordinals(&[3]),
         standings: vec![doubtful(5)],
         cleared: ordinals(&[4]),
+        since: Some(Seq(77)),
         sweep: Some(Sweep {
             replay: 42,
             kind: SweepKind::Replay { since: Timestamp::from_millis(-5) },
@@ -45,6 +46,7 @@ fn everything() -> Record {
             delivered: 1 << 40,
             discarded: 2,
             failed: 3,
+            skipped: 4,
             last_success_at: Some(NOW),
             last_failure: Some(Box::new(Failure {
                 at: Timestamp::from_millis(-1),
@@ -81,6 +83,7 @@ fn as_saved(record: &Record) -> Saved {
         ahead: record.ahead.clone(),
         held: record.held.iter().map(|ordinal| ordinal.0).collect(),
         standings: record.standings.clone(),
+        since: record.since,
         sweep: record.sweep.clone(),
         tally: record.tally.clone(),
         life: record.life,

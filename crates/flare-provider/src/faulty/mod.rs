@@ -19,7 +19,7 @@ pub use plan::{Fault, Odds, Plan};
 
 use crate::Store;
 use crate::catalog::{Catalog, Entity, EntityKind, NewEntity};
-use crate::documents::{Committed, Documents, LaneState, Page, ScanLane, Witness};
+use crate::documents::{Committed, Documents, LaneState, OlderRevision, Page, ScanLane, Witness};
 use crate::error::{ProviderError, Result};
 use crate::ledger::{FeedWrite, Ledger, ListStandings, Opened};
 
@@ -113,6 +113,34 @@ impl Documents for Faulty {
 
     async fn scan(&self, scan: ScanLane) -> Result<Page> {
         self.meet("documents.scan", self.inner.documents.scan(scan)).await
+    }
+
+    async fn scan_revisions(&self, scan: ScanLane, since: Seq) -> Result<Page> {
+        self.meet("documents.scan_revisions", self.inner.documents.scan_revisions(scan, since)).await
+    }
+
+    async fn next_revisions(
+        &self,
+        lane: LaneId,
+        since: Seq,
+        wanted: &[(Ordinal, Seq)],
+    ) -> Result<(Vec<Option<Document>>, Seq)> {
+        let call = self.inner.documents.next_revisions(lane, since, wanted);
+        self.meet("documents.next_revisions", call).await
+    }
+
+    async fn revisions(
+        &self,
+        lane: LaneId,
+        after: Option<(Ordinal, Seq)>,
+        limit: usize,
+    ) -> Result<Vec<OlderRevision>> {
+        self.meet("documents.revisions", self.inner.documents.revisions(lane, after, limit)).await
+    }
+
+    async fn remove_revisions(&self, lane: LaneId, revisions: &[(Ordinal, Seq)]) -> Result<u64> {
+        let call = self.inner.documents.remove_revisions(lane, revisions);
+        self.meet("documents.remove_revisions", call).await
     }
 
     async fn lanes(&self) -> Result<Vec<LaneState>> {

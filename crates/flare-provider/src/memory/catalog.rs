@@ -58,9 +58,18 @@ impl Entities {
         Some(entity)
     }
 
-    fn has_children(&self, resource: &str) -> bool {
+    fn children<'a>(&'a self, resource: &'a str) -> impl Iterator<Item = &'a Entity> {
         let subscriptions = (EntityKind::Subscription, 0)..=(EntityKind::Subscription, u64::MAX);
-        self.by_number.range(subscriptions).any(|(_, entity)| entity.parent.as_deref() == Some(resource))
+        let all = self.by_number.range(subscriptions).map(|(_, entity)| entity);
+        all.filter(move |entity| entity.parent.as_deref() == Some(resource))
+    }
+
+    fn has_children(&self, resource: &str) -> bool {
+        self.children(resource).next().is_some()
+    }
+
+    fn wants_history(&self, resource: &str) -> bool {
+        self.children(resource).any(|entity| entity.history)
     }
 }
 
@@ -85,12 +94,13 @@ impl Durable {
         *last += 1;
         let entity = Entity {
             kind: new.kind,
-            id: new.id,
+            id: new.id.clone(),
             number: *last,
             version: self.entities.next_version(),
-            parent: new.parent,
-            keys: new.keys,
-            body: new.body,
+            parent: new.parent.clone(),
+            keys: new.keys.clone(),
+            body: new.body.clone(),
+            history: new.history,
             lanes: resource.as_ref().map_or(new.lanes.clamp(1, MAX_LANES), |resource| resource.lanes),
         };
         match resource {
@@ -99,12 +109,27 @@ impl Durable {
                 for lane in lanes_of(&resource) {
                     let tail = self.log.head(lane);
                     let subscription = SubscriptionNumber(entity.number);
-                    self.feeds.create(subscription, lane, tail, new.start, self.log.incarnation);
+                    self.feeds.create(subscription, lane, tail, &new, self.log.incarnation);
                 }
             }
         }
         self.entities.insert(entity.clone());
+        self.keep_history(entity.parent.as_deref());
         Ok(entity)
+    }
+
+    /// The lanes of a resource keep what is replaced as long as one of its subscriptions wants that.
+    fn keep_history(&mut self, resource: Option<&str>) {
+        let Some(resource) = resource.and_then(|id| self.entities.get(EntityKind::Resource, id)).cloned()
+        else {
+            return;
+        };
+        let keeps = self.entities.wants_history(&resource.id);
+        for lane in lanes_of(&resource) {
+            if let Some(lane) = self.log.lanes.get_mut(&lane) {
+                lane.keeps = keeps;
+            }
+        }
     }
 
     fn replace(&mut self, asked: Entity) -> Result<Option<Entity>> {
@@ -118,8 +143,9 @@ impl Durable {
         }
         let Some(stored) = self.entities.remove(asked.kind, &asked.id) else { return Ok(None) };
         let version = self.entities.next_version();
-        let entity = Entity { version, keys: asked.keys, body: asked.body, ..stored };
+        let entity = Entity { version, keys: asked.keys, body: asked.body, history: asked.history, ..stored };
         self.entities.insert(entity.clone());
+        self.keep_history(entity.parent.as_deref());
         Ok(Some(entity))
     }
 
@@ -131,7 +157,10 @@ impl Durable {
         self.entities.next_version();
         match kind {
             EntityKind::Resource => lanes_of(&entity).for_each(|lane| self.log.delete(lane)),
-            EntityKind::Subscription => self.feeds.delete(SubscriptionNumber(entity.number)),
+            EntityKind::Subscription => {
+                self.feeds.delete(SubscriptionNumber(entity.number));
+                self.keep_history(entity.parent.as_deref());
+            }
         }
         Ok(true)
     }

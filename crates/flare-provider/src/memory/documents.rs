@@ -10,8 +10,9 @@ use flare_model::ids::{LaneId, Ordinal, Seq};
 use flare_model::time::Timestamp;
 use roaring::RoaringTreemap;
 
+use super::history::History;
 use super::{Engine, conflict};
-use crate::documents::{Committed, Documents, LaneState, Page, ScanLane, Witness};
+use crate::documents::{Committed, Documents, LaneState, OlderRevision, Page, ScanLane, Witness};
 use crate::error::Result;
 
 /// All lanes of all resources.
@@ -31,6 +32,9 @@ pub(super) struct Lane {
     by_url: HashMap<Arc<str>, Seq>,
     by_ordinal: BTreeMap<Ordinal, Seq>,
     tombstones: u64,
+    /// Whether what is replaced is kept.
+    pub keeps: bool,
+    pub(super) history: History,
 }
 
 impl Log {
@@ -67,7 +71,8 @@ impl Lane {
         };
         match current.map(|document| document.row.seq) {
             Some(moved) => {
-                self.remove(moved);
+                let replaced = self.remove(moved).filter(|_| self.keeps);
+                self.history.extend(replaced, row.seq, write.at);
             }
             None => self.next_ordinal.0 += 1,
         }
@@ -85,19 +90,24 @@ impl Lane {
         self.by_seq.insert(document.row.seq, document);
     }
 
-    fn remove(&mut self, seq: Seq) {
-        if let Some(document) = self.by_seq.remove(&seq) {
-            self.tombstones -= u64::from(document.row.deleted);
-            self.by_url.remove(&document.url);
-            self.by_ordinal.remove(&document.row.ordinal);
-        }
+    fn remove(&mut self, seq: Seq) -> Option<Document> {
+        let document = self.by_seq.remove(&seq)?;
+        self.tombstones -= u64::from(document.row.deleted);
+        self.by_url.remove(&document.url);
+        self.by_ordinal.remove(&document.row.ordinal);
+        Some(document)
     }
 
-    fn scan(&self, scan: &ScanLane) -> Page {
+    fn scan(&self, scan: &ScanLane, since: Option<Seq>) -> Page {
         let mut page = Page { documents: Vec::new(), upto: scan.upto.min(self.head), head: self.head };
         let mut bytes = 0;
-        for (seq, document) in self.by_seq.range(Seq(scan.after.0.saturating_add(1))..) {
-            if *seq > scan.upto {
+        let beyond = Seq(scan.after.0.saturating_add(1));
+        let older = since.into_iter().flat_map(|since| self.history.beyond(beyond, since));
+        let mut found: BTreeMap<Seq, &Document> =
+            older.map(|document| (document.row.seq, document)).collect();
+        found.extend(self.by_seq.range(beyond..).map(|(seq, document)| (*seq, document)));
+        for (seq, document) in found {
+            if seq > scan.upto {
                 break;
             }
             if page.documents.len() >= scan.rows || (bytes >= scan.bytes && !page.documents.is_empty()) {
@@ -157,7 +167,44 @@ impl Documents for Engine {
 
     async fn scan(&self, scan: ScanLane) -> Result<Page> {
         let durable = self.durable("documents.scan")?;
-        Ok(durable.log.lanes.get(&scan.lane).map_or_else(Page::default, |lane| lane.scan(&scan)))
+        Ok(durable.log.lanes.get(&scan.lane).map_or_else(Page::default, |lane| lane.scan(&scan, None)))
+    }
+
+    async fn scan_revisions(&self, scan: ScanLane, since: Seq) -> Result<Page> {
+        let durable = self.durable("documents.scan_revisions")?;
+        Ok(durable.log.lanes.get(&scan.lane).map_or_else(Page::default, |lane| lane.scan(&scan, Some(since))))
+    }
+
+    async fn next_revisions(
+        &self,
+        lane: LaneId,
+        since: Seq,
+        wanted: &[(Ordinal, Seq)],
+    ) -> Result<(Vec<Option<Document>>, Seq)> {
+        let durable = self.durable("documents.next_revisions")?;
+        let Some(lane) = durable.log.lanes.get(&lane) else { return Ok((vec![None; wanted.len()], Seq(0))) };
+        let first = |(ordinal, from): &(Ordinal, Seq)| {
+            let older = lane.history.first(*ordinal, *from, since);
+            let newest = || lane.by_ordinal(*ordinal).filter(|newest| newest.row.seq >= *from);
+            older.or_else(newest).cloned()
+        };
+        Ok((wanted.iter().map(first).collect(), lane.head))
+    }
+
+    async fn revisions(
+        &self,
+        lane: LaneId,
+        after: Option<(Ordinal, Seq)>,
+        limit: usize,
+    ) -> Result<Vec<OlderRevision>> {
+        let durable = self.durable("documents.revisions")?;
+        Ok(durable.log.lanes.get(&lane).map_or_else(Vec::new, |lane| lane.history.kept(after, limit)))
+    }
+
+    async fn remove_revisions(&self, lane: LaneId, revisions: &[(Ordinal, Seq)]) -> Result<u64> {
+        let mut durable = self.durable("documents.remove_revisions")?;
+        let Some(lane) = durable.log.lanes.get_mut(&lane) else { return Ok(0) };
+        Ok(revisions.iter().filter(|revision| lane.history.remove(revision)).count() as u64)
     }
 
     async fn lanes(&self) -> Result<Vec<LaneState>> {
@@ -167,6 +214,7 @@ impl Documents for Engine {
             head: lane.head,
             documents: lane.by_seq.len() as u64 - lane.tombstones,
             tombstones: lane.tombstones,
+            revisions: lane.history.len() as u64,
         };
         Ok(durable.log.lanes.iter().map(state).collect())
     }
@@ -187,7 +235,7 @@ impl Documents for Engine {
         };
         let found = lane.by_seq.range(..=upto).map(|(_, document)| document).filter(goes);
         let gone: Vec<Seq> = found.take(limit).map(|document| document.row.seq).collect();
-        gone.iter().for_each(|seq| lane.remove(*seq));
+        gone.iter().for_each(|seq| drop(lane.remove(*seq)));
         Ok(gone.len() as u64)
     }
 }

@@ -9,7 +9,7 @@ use flare_model::ids::{FeedId, LaneId, Ordinal, Seq, SubscriptionNumber};
 use roaring::RoaringTreemap;
 
 use super::{Durable, Engine, conflict};
-use crate::catalog::Start;
+use crate::catalog::{NewEntity, Start};
 use crate::error::{ErrorKind, ProviderError, Result};
 use crate::ledger::{FeedWrite, Ledger, ListStandings, Opened};
 
@@ -32,6 +32,7 @@ struct Feed {
     ahead: Ahead,
     held: RoaringTreemap,
     standings: BTreeMap<Ordinal, Standing>,
+    since: Option<Seq>,
     sweep: Option<Sweep>,
     tally: Tally,
     life: u64,
@@ -46,7 +47,7 @@ impl Feeds {
         subscription: SubscriptionNumber,
         lane: LaneId,
         tail: Seq,
-        start: Start,
+        new: &NewEntity,
         incarnation: u64,
     ) {
         let beginning = Sweep { replay: 0, kind: SweepKind::Beginning, position: Seq(0), end: tail, met: 0 };
@@ -59,7 +60,8 @@ impl Feeds {
             ahead: Ahead::default(),
             held: RoaringTreemap::new(),
             standings: BTreeMap::new(),
-            sweep: (start == Start::Beginning && tail > Seq(0)).then_some(beginning),
+            since: new.history.then_some(tail),
+            sweep: (new.start == Start::Beginning && tail > Seq(0)).then_some(beginning),
             tally: Tally::default(),
             life: 0,
             kept: BTreeMap::new(),
@@ -94,6 +96,7 @@ impl Feed {
         for standing in record.standings {
             self.standings.insert(standing.ordinal, standing);
         }
+        self.since = record.since;
         self.sweep = record.sweep;
         self.tally = record.tally;
         self.life = record.life;
@@ -120,6 +123,7 @@ impl Feed {
                 .filter(|standing| standing.doubt)
                 .map(|standing| standing.ordinal.0)
                 .collect(),
+            since: self.since,
             sweep: self.sweep.clone(),
             tally: self.tally.clone(),
             life: self.life,
@@ -188,7 +192,7 @@ impl Ledger for Engine {
         let wanted = |standing: &Standing| match standing.state {
             State::GaveUp => list.dead,
             State::Waiting { .. } => !list.dead,
-            State::Leased { .. } | State::Doubtful => false,
+            State::Leased { .. } | State::Doubtful | State::Passed => false,
         };
         let mut found = Vec::new();
         for (lane, feed) in durable.feeds.of(list.subscription) {

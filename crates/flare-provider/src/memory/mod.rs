@@ -7,6 +7,7 @@
 
 mod catalog;
 mod documents;
+mod history;
 mod ledger;
 
 use std::sync::Arc;

@@ -166,6 +166,10 @@ section! {
         tombstones: Duration = hours(168), in secs(1)..=DECADE;
         /// How long a feed may keep tombstones from going before it is disabled.
         feed: Duration = hours(720), in secs(1)..=DECADE;
+        /// How long an older revision is kept for a client that wants every one, from when it was replaced.
+        history: Duration = hours(168), in secs(1)..=DECADE;
+        /// How many older revisions of a document are kept for clients that want every one.
+        revisions: u32 = 10_000, in 1..=10_000_000;
     }
 }
 

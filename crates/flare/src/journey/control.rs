@@ -1,6 +1,6 @@
 //! What the rest of the node asks of a delivery thread, and what a delivery thread tells the node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use flare_model::document::Row;
@@ -70,6 +70,10 @@ pub enum Command {
     DropDead(SubscriptionNumber, Vec<(u8, Ordinal, Seq)>, oneshot::Sender<usize>),
     /// What it still needs of a lane's tombstones.
     Needs(SubscriptionNumber, u8, oneshot::Sender<Option<Needs>>),
+    /// What it still needs of a lane's history; answers `None` when that is nothing.
+    Owes(SubscriptionNumber, u8, oneshot::Sender<Option<Owes>>),
+    /// Revisions of a lane are about to be removed though they may be owed; answers how many are.
+    Lose(SubscriptionNumber, u8, Vec<(Ordinal, Seq)>, oneshot::Sender<usize>),
     /// Which documents were given up, by lane.
     Dead(SubscriptionNumber, oneshot::Sender<Vec<(u8, Ordinal)>>),
     /// Sends something that is no notification.
@@ -120,6 +124,18 @@ pub struct Needs {
     pub cursor: Seq,
     /// Held, doubted, waiting or given up.
     pub documents: RoaringTreemap,
+}
+
+/// What a feed needs of its lane's history: of what was replaced after `since`, all beyond the cursor, and of the
+/// documents that wait all from a change on.
+#[derive(Debug)]
+pub struct Owes {
+    /// The mark of the feed.
+    pub since: Seq,
+    /// A crash goes back no further than this, once a record is durable that is taken now.
+    pub cursor: Seq,
+    /// By document, the first change that is owed.
+    pub owed: HashMap<Ordinal, Seq>,
 }
 
 /// What a delivery thread tells the node.

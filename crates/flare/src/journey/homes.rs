@@ -11,7 +11,7 @@ use flare_model::ids::SubscriptionNumber;
 use flare_model::subscription::RateLimit;
 use parking_lot::RwLock;
 
-use super::control::{Inspection, Needs};
+use super::control::{Inspection, Needs, Owes};
 
 /// How a subscription is spread: its shards over the threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,6 +151,13 @@ impl Merge for Needs {
     }
 }
 
+impl Merge for Owes {
+    /// A lane has one thread; nothing is said twice.
+    fn merge(self, _: Owes) -> Owes {
+        self
+    }
+}
+
 impl Merge for Inspection {
     fn merge(mut self, other: Inspection) -> Inspection {
         self.cursor += other.cursor;
@@ -163,6 +170,7 @@ impl Merge for Inspection {
         self.tally.delivered += other.tally.delivered;
         self.tally.discarded += other.tally.discarded;
         self.tally.failed += other.tally.failed;
+        self.tally.skipped += other.tally.skipped;
         self.tally.last_success_at = self.tally.last_success_at.max(other.tally.last_success_at);
         let at = |failure: &Option<Box<flare_model::feed::Failure>>| failure.as_ref().map(|f| f.at);
         if at(&other.tally.last_failure) > at(&self.tally.last_failure) {

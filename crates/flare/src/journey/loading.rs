@@ -30,11 +30,11 @@ impl Shard {
             return;
         }
         slot.loading = true;
-        let (position, tail) = (slot.feed.position(), slot.tail.clone());
+        let (position, tail, since) = (slot.feed.position(), slot.tail.clone(), slot.feed.since());
         let (shard, shared) = (self.handle(), self.shared.clone());
         self.tasks.spawn_local(async move {
             let page = loop {
-                match shared.pages.page(tail.lane(), position, tail.floor()).await {
+                match shared.pages.page(tail.lane(), position, tail.floor(), since).await {
                     Ok(page) => break page,
                     Err(error) => {
                         if !may_try_again(&shared, error).await {
@@ -47,7 +47,8 @@ impl Shard {
             let Some(subscriber) = shard.subscriber(key, number) else { return };
             let Some(slot) = subscriber.lanes.get_mut(lane) else { return };
             slot.loading = false;
-            slot.page = Some(page);
+            // Which revisions are wanted may have changed meanwhile.
+            slot.page = Some(page).filter(|_| slot.feed.since() == since);
             subscriber.mark_unread(lane);
             shard.ready(key);
         });

@@ -16,6 +16,8 @@ pub struct SharedPage {
     upto: Seq,
     /// The newest change its snapshot knew.
     pub head: Seq,
+    /// Whether it has every revision that was replaced after a change, and after which.
+    since: Option<Seq>,
     changes: Vec<Arc<Change>>,
     weight: usize,
 }
@@ -50,22 +52,34 @@ impl Pages {
         Pages { documents, kept: Mutex::default(), rows, budget, turn: tokio::sync::Mutex::new(()) }
     }
 
-    /// A page of what lies beyond `after`, whose snapshot is no older than `newest_floor`.
-    pub async fn page(&self, lane: LaneId, after: Seq, newest_floor: Seq) -> Result<Loaded> {
-        if let Some(page) = self.find(lane, after, newest_floor) {
+    /// A page of what lies beyond `after`: the newest rows, of a snapshot that is no older than `newest_floor`, or
+    /// with `since` every revision that was replaced after that, which is as good in any snapshot.
+    pub async fn page(
+        &self,
+        lane: LaneId,
+        after: Seq,
+        newest_floor: Seq,
+        since: Option<Seq>,
+    ) -> Result<Loaded> {
+        let newest_floor = if since.is_some() { Seq(0) } else { newest_floor };
+        if let Some(page) = self.find(lane, after, newest_floor, since) {
             return Ok(Loaded(page));
         }
         let _turn = self.turn.lock().await;
-        if let Some(page) = self.find(lane, after, newest_floor) {
+        if let Some(page) = self.find(lane, after, newest_floor, since) {
             return Ok(Loaded(page));
         }
         let upto = Seq(u64::MAX);
         let bytes = self.budget / 4;
         let scan = ScanLane { lane, after, upto, rows: self.rows, bytes };
-        let page = self.documents.scan(scan).await?;
+        let page = match since {
+            None => self.documents.scan(scan).await?,
+            Some(since) => self.documents.scan_revisions(scan, since).await?,
+        };
         let changes: Vec<_> = page.documents.into_iter().map(Change::new).collect();
         let weight = changes.iter().map(|change| change.weight()).sum();
-        let page = Arc::new(SharedPage { lane, after, upto: page.upto, head: page.head, changes, weight });
+        let page =
+            Arc::new(SharedPage { lane, after, upto: page.upto, head: page.head, since, changes, weight });
         let mut kept = self.kept.lock();
         kept.push_back(page.clone());
         let mut total: usize = kept.iter().map(|page| page.weight).sum();
@@ -78,10 +92,20 @@ impl Pages {
         Ok(Loaded(page))
     }
 
-    fn find(&self, lane: LaneId, after: Seq, newest_floor: Seq) -> Option<Arc<SharedPage>> {
+    fn find(
+        &self,
+        lane: LaneId,
+        after: Seq,
+        newest_floor: Seq,
+        since: Option<Seq>,
+    ) -> Option<Arc<SharedPage>> {
         let kept = self.kept.lock();
         let fits = |page: &&Arc<SharedPage>| {
-            page.lane == lane && page.after <= after && after < page.upto && page.head >= newest_floor
+            page.since == since
+                && page.lane == lane
+                && page.after <= after
+                && after < page.upto
+                && page.head >= newest_floor
         };
         kept.iter().rev().find(fits).cloned()
     }
@@ -90,6 +114,18 @@ impl Pages {
     pub async fn sweep(&self, lane: LaneId, after: Seq, upto: Seq) -> Result<flare_provider::Page> {
         let scan = ScanLane { lane, after, upto, rows: self.rows, bytes: self.budget / 4 };
         self.documents.scan(scan).await
+    }
+
+    /// The first revision of a document at or beyond a change, with the head its snapshot knew.
+    pub async fn next_revision(
+        &self,
+        lane: LaneId,
+        since: Seq,
+        ordinal: Ordinal,
+        from: Seq,
+    ) -> Result<(Option<Arc<Change>>, Seq)> {
+        let (mut found, head) = self.documents.next_revisions(lane, since, &[(ordinal, from)]).await?;
+        Ok((found.pop().flatten().map(Change::new), head))
     }
 
     /// One document by its ordinal, with the head its snapshot knew.

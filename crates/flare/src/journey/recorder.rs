@@ -143,7 +143,7 @@ fn collect(shard: &mut Shard, batch: &[FeedKey]) -> (Vec<FeedWrite>, Vec<FeedKey
     for (key, number, lane) in batch {
         let Some(subscriber) = shard.subscriber(*key, *number) else { continue };
         let Some(slot) = subscriber.lanes.get_mut(*lane) else { continue };
-        slot.dirty = false;
+        (slot.dirty, slot.hurries) = (false, false);
         match slot.feed.take_record() {
             Some(record) => {
                 writes.push(FeedWrite { feed: slot.id, epoch, record });

@@ -78,7 +78,9 @@ impl Shard {
         }
         let subscriber = &mut self.subscribers[key];
         let again = subscriber.lanes[usize::from(lane)].feed.settle(attempt.ordinal, verdict);
-        if again == Settled::Again {
+        if again == Settled::Next {
+            self.owe_next(key, lane, attempt.ordinal);
+        } else if again == Settled::Again {
             subscriber.due.push_front((lane, attempt.ordinal));
         } else if retry && subscriber.standstill != Standstill::Disabled {
             self.schedule_retry(key, lane, attempt.ordinal);

@@ -399,6 +399,19 @@ impl Shard {
         }
     }
 
+    /// A feed has something to record that a document waits for, while the others go on.
+    pub fn hurry(&mut self, key: usize, lane: u8) {
+        let subscriber = &mut self.subscribers[key];
+        let number = subscriber.compiled.number;
+        let slot = &mut subscriber.lanes[usize::from(lane)];
+        if !slot.hurries {
+            slot.hurries = true;
+            self.unrecorded.urgent.push((key, number, lane));
+            self.unrecorded.rung.notify_one();
+            self.unrecorded.hurry.notify_one();
+        }
+    }
+
     /// Sets an alarm for a monotonic time.
     pub fn set_alarm(&mut self, at: Duration, alarm: Alarm) {
         let first = self.alarms.peek().is_none_or(|Reverse((earliest, _))| at < *earliest);
@@ -426,7 +439,7 @@ impl Shard {
         let number = subscriber.compiled.number;
         let slot = subscriber.lanes.get_mut(lane);
         let Some(standing) = slot.and_then(|slot| slot.feed.waiting().get(&ordinal)) else { return };
-        let State::Waiting { due } = standing.state else { return };
+        let Some(due) = standing.due() else { return };
         let wait = due.since(now).min(longest);
         if wait.is_zero() {
             subscriber.due.push_back((lane, ordinal));

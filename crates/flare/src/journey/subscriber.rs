@@ -10,6 +10,7 @@ use flare_model::ids::{FeedId, Ordinal};
 use super::change::Change;
 use super::compiled::Compiled;
 use super::courier::Job;
+use super::history::Looked;
 use super::homes::Spread;
 use super::lanes::Lanes;
 use super::pace::{Bucket, Fortune};
@@ -87,11 +88,16 @@ pub struct FeedLane {
     pub loading: bool,
     /// Documents read for a retry. Bound: those in `due`.
     pub fetched: BTreeMap<Ordinal, (Arc<Change>, flare_model::ids::Seq)>,
+    /// Next revisions that were looked for, where every one is sent. Bound: those in `due`.
+    pub looked: BTreeMap<Ordinal, Looked>,
     /// In the recorder's list.
     pub dirty: bool,
     /// Waits for a record (a higher mark) before it can go on.
     pub wants_record: bool,
-    /// Handed over by the sweep, to be sent once recorded. Bound: a page.
+    /// In the recorder's list of what is to be written at once, though it can go on meanwhile.
+    pub hurries: bool,
+    /// Handed over by the sweep, or owed another revision, to be sent once recorded. Bound: a page, and those that
+    /// wait.
     pub swept: Vec<Ordinal>,
     /// The sweep's page is being read.
     pub sweeping: bool,

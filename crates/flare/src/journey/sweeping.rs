@@ -101,15 +101,24 @@ fn fill(
             break;
         }
         // A document that moved on meanwhile belongs to the live cursor.
-        if slot.tail.still_newest(row.ordinal, row.seq, page.head) == Some(false) {
+        let newest = slot.tail.still_newest(row.ordinal, row.seq, page.head);
+        if newest == Some(false) {
             continue;
+        }
+        let every = slot.feed.since().is_some();
+        // An older revision must not follow a newer one: the page is read again if nobody can tell.
+        if every && newest.is_none() {
+            filled = Page::Busy;
+            break;
         }
         let change = Change::new(document);
         match interest::sweep(&compiled, &mut slot.feed, &change, now, &*clock) {
             Filled::Passed => {}
             Filled::Taken => {
                 slot.swept.push(row.ordinal);
-                slot.fetched.insert(row.ordinal, (change, page.head));
+                if !every {
+                    slot.fetched.insert(row.ordinal, (change, page.head));
+                }
             }
             Filled::Blocked => {
                 let leased = slot.feed.leased(row.ordinal).is_some();

@@ -82,6 +82,41 @@ impl LaneTail {
         Next::End(kept.head)
     }
 
+    /// The first change beyond `position`, whether it is still its document's newest or not: for feeds that send
+    /// every revision that was replaced after `since`.
+    pub fn next_revision(&self, position: Seq, since: Seq) -> Next {
+        let kept = self.kept.lock();
+        if position >= kept.head {
+            return Next::End(kept.head);
+        }
+        // Up to its mark such a feed sees what the store says it sees.
+        if position < kept.floor.max(since) {
+            return Next::Behind;
+        }
+        kept.changes
+            .get((position.0 - kept.floor.0) as usize)
+            .map_or(Next::Behind, |c| Next::Change(c.clone()))
+    }
+
+    /// The first change of a document at or beyond `from`, if there is one, and the head. `None`: the tail does not
+    /// reach back that far, or it would take long to look.
+    pub fn revision_from(
+        &self,
+        ordinal: Ordinal,
+        from: Seq,
+        since: Seq,
+    ) -> Option<(Option<Arc<Change>>, Seq)> {
+        const LOOK: usize = 4096;
+        let kept = self.kept.lock();
+        if from <= kept.floor.max(since) {
+            return None;
+        }
+        let begin = ((from.0 - kept.floor.0 - 1) as usize).min(kept.changes.len());
+        let mut beyond = kept.changes.range(begin..).take(LOOK);
+        let found = beyond.find(|change| change.row().ordinal == ordinal).cloned();
+        (found.is_some() || kept.changes.len() - begin <= LOOK).then_some((found, kept.head))
+    }
+
     /// Like [`LaneTail::next`] at the end: registers the delivery thread to be woken by the next change, unless
     /// there is one already. Returns whether the feed may sleep.
     pub fn park(&self, position: Seq, thread: usize) -> bool {

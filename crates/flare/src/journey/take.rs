@@ -12,6 +12,7 @@ use flare_model::ids::{Ordinal, Seq};
 use super::breaker::Permit;
 use super::change::Change;
 use super::courier::Job;
+use super::history::Due;
 use super::interest::{self, Turn};
 use super::passive::Drive;
 use super::shard::{Alarm, Shard};
@@ -165,6 +166,17 @@ impl Shard {
                 self.wake_at(key, at);
                 return None;
             }
+            if self.subscribers[key].lanes[usize::from(lane)].feed.since().is_some() {
+                match self.take_revision(key, lane, ordinal) {
+                    Due::Job(attempt, change) => return Some((lane, attempt, change)),
+                    Due::Nothing => continue,
+                    Due::Marks => {
+                        self.subscribers[key].due.push_front((lane, ordinal));
+                        self.mark_dirty(key, lane, true);
+                        return None;
+                    }
+                }
+            }
             let Some(change) = self.newest(key, lane, ordinal) else { continue };
             let block = self.shared.limits.issue_block;
             let subscriber = &mut self.subscribers[key];
@@ -285,14 +297,19 @@ impl Shard {
                 return Found::Nothing;
             }
             let position = slot.feed.position();
+            let since = slot.feed.since();
             let next = match &slot.page {
-                None => slot.tail.next(position),
+                None => match since {
+                    None => slot.tail.next(position),
+                    Some(since) => slot.tail.next_revision(position, since),
+                },
                 Some(page) => match page.next(position) {
                     Err(upto) => {
                         slot.feed.skip_to(upto);
                         slot.page = None;
                         continue;
                     }
+                    Ok(change) if since.is_some() => Next::Change(change.clone()),
                     Ok(change) => {
                         let row = *change.row();
                         match slot.tail.still_newest(row.ordinal, row.seq, page.0.head) {
@@ -349,8 +366,10 @@ impl Shard {
                 slot.feed.displace(limits.window, self.shared.clock.now());
             }
             self.mark_dirty(key, lane, false);
-            if let Met::Send(attempt) = met {
-                return Found::Job(attempt, change);
+            match met {
+                Met::Send(attempt) => return Found::Job(attempt, change),
+                Met::Owed => self.owe_next(key, lane, change.row().ordinal),
+                Met::Settled | Met::Busy => {}
             }
             if let Some(at) = turn.is_over(&*self.shared.clock) {
                 return Found::NotBefore(at);

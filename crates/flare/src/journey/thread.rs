@@ -128,6 +128,12 @@ fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
             for (lane, row) in rows {
                 let Some(&key) = shard.by_number.get(&number) else { break };
                 let Some(slot) = shard.subscribers[key].lanes.get_mut(lane) else { continue };
+                // Where every revision is sent, one that was just replaced is not sent again.
+                let newest = slot.tail.newest(row.ordinal);
+                let outdated = newest.is_some_and(|newest| newest.row().seq != row.seq);
+                if outdated && slot.feed.since().is_some() {
+                    continue;
+                }
                 if slot.feed.request(&row, replay, now) {
                     slot.swept.push(row.ordinal);
                     taken += 1;
@@ -151,6 +157,12 @@ fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
         }
         Command::Needs(number, lane, reply) => {
             let _ = reply.send(shard.needs(number, lane));
+        }
+        Command::Owes(number, lane, reply) => {
+            let _ = reply.send(shard.owes(number, lane));
+        }
+        Command::Lose(number, lane, revisions, reply) => {
+            let _ = reply.send(shard.lose(number, lane, &revisions));
         }
         Command::Dead(number, reply) => {
             let _ = reply.send(shard.dead(number));
@@ -192,6 +204,8 @@ impl Shard {
                 id,
                 feed,
                 tail,
+                looked: Default::default(),
+                hurries: false,
                 queued: false,
                 parked: false,
                 page: None,
@@ -231,12 +245,24 @@ impl Shard {
             leases: None,
         });
         self.by_number.insert(number, key);
+        self.follow(key);
         self.change_mode(key);
         self.watch_leases(key);
         self.set_going(key);
         // A filter that was changed before the last end and not swept for is now.
         self.record_soon(key);
         key
+    }
+
+    /// Its feeds send the revisions that it asks for.
+    fn follow(&mut self, key: usize) {
+        let revisions = self.subscribers[key].compiled.spec.revisions;
+        for lane in self.subscribers[key].lanes.numbers() {
+            if self.subscribers[key].lanes[usize::from(lane)].follow(revisions) {
+                self.subscribers[key].mark_unread(lane);
+                self.mark_dirty(key, lane, true);
+            }
+        }
     }
 
     /// Raises the marks of a new subscription with the next record, so that its first change need not wait.
@@ -296,6 +322,8 @@ impl Shard {
         subscriber.compiled = compiled;
         let keeps_state = subscriber.compiled.spec.keeps_state();
         subscriber.lanes.iter_mut().for_each(|lane| lane.feed.keep_states(keeps_state));
+        self.follow(key);
+        let subscriber = &mut self.subscribers[key];
         // It may stand in the queue of the host it had: that queue serves it once more, which is harmless.
         subscriber.host = hosts[1];
         subscriber.hosts = hosts;
@@ -372,6 +400,7 @@ impl Shard {
             seen.tally.delivered += tally.delivered;
             seen.tally.discarded += tally.discarded;
             seen.tally.failed += tally.failed;
+            seen.tally.skipped += tally.skipped;
             seen.tally.last_success_at = seen.tally.last_success_at.max(tally.last_success_at);
             if tally.last_failure.as_ref().map(|f| f.at) > seen.tally.last_failure.as_ref().map(|f| f.at) {
                 seen.tally.last_failure = tally.last_failure.clone();
@@ -429,6 +458,7 @@ impl Shard {
         for slot in subscriber.lanes.iter_mut() {
             slot.page = None;
             slot.fetched.clear();
+            slot.looked.clear();
             slot.swept.clear();
             slot.feed.begin_again(slot.tail.head());
         }

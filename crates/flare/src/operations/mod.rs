@@ -5,6 +5,7 @@ mod dead_letters;
 mod drift;
 mod explain;
 mod filters;
+mod history;
 mod notices;
 mod overview;
 mod passive;

@@ -38,6 +38,7 @@ impl App {
             body: serde_json::to_string(&view).expect("a resource is plain data"),
             lanes: view.lanes,
             start: Start::Now,
+            history: false,
         };
         let entity = self.store.catalog.create(new).await.map_err(|error| match error.kind {
             ErrorKind::Conflict => same_shape(&error.detail, &view.endpoint),

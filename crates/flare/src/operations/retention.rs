@@ -24,11 +24,15 @@ const SLICE: usize = 1000;
 impl App {
     /// Keeps house until the node stops.
     pub async fn keep_house(&self) {
-        let round = ROUND.min(self.config.domain.retention.tombstones);
+        let retention = &self.config.domain.retention;
+        let round = ROUND.min(retention.tombstones).min(retention.history);
         loop {
             tokio::time::sleep(round).await;
             if let Err(failure) = self.remove_tombstones().await {
                 tracing::warn!(error = %failure, "old tombstones could not be removed, trying again later");
+            }
+            if let Err(failure) = self.trim_history().await {
+                tracing::warn!(error = %failure, "old revisions could not be removed, trying again later");
             }
         }
     }
@@ -64,7 +68,7 @@ impl App {
         Ok(())
     }
 
-    fn followers(&self, lane: LaneId) -> Vec<Arc<Subscription>> {
+    pub(super) fn followers(&self, lane: LaneId) -> Vec<Arc<Subscription>> {
         let resources = self.registry.resources(0, usize::MAX).entries;
         let resource = resources.into_iter().find(|resource| resource.number == lane.resource);
         resource.map_or_else(Vec::new, |r| self.registry.subscriptions(r.id(), 0, usize::MAX).entries)

@@ -6,7 +6,7 @@ use flare_model::feed::Failure as LastFailure;
 use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::invalid::Invalid;
 use flare_model::resource::Resource;
-use flare_model::subscription::{self, Disabled, Draft, Secret, Spec, Status, Stored, View};
+use flare_model::subscription::{self, Disabled, Draft, Revisions, Secret, Spec, Status, Stored, View};
 use flare_model::time::Timestamp;
 use flare_provider::{Entity, EntityKind, ErrorKind, NewEntity, Start};
 use serde::Serialize;
@@ -30,6 +30,7 @@ pub struct StatusView {
     delivered: u64,
     discarded: u64,
     failed: u64,
+    skipped_revisions: u64,
     last_success_at: Option<Timestamp>,
     last_failure: Option<FailureView>,
     /// A host that does not answer, and when it is tried again.
@@ -108,6 +109,7 @@ impl App {
                 subscription::Start::Now => Start::Now,
                 subscription::Start::Beginning => Start::Beginning,
             },
+            history: spec.revisions == Revisions::All,
         };
         let _catalog = self.catalog.lock().await;
         let entity = self.store.catalog.create(new).await.map_err(|error| match error.kind {
@@ -168,8 +170,17 @@ impl App {
         let filter_changes = current.stored.filter_changes + changed;
         let updated_at = self.clock.now();
         let stored = Stored { draft, updated_at, filter_changes, ..current.stored.clone() };
+        // Before and after the change, the ledger says which revisions the feeds send: killed in between, the next
+        // process neither goes back to what was left out nor leaves out what was promised.
+        let other_revisions = spec.revisions != current.compiled.spec.revisions;
+        if other_revisions {
+            self.record(&current).await?;
+        }
         let changed = self.replace(&current, stored, spec.keys()).await?;
         self.journey.send(changed.number(), || Command::Replace(changed.compiled.clone())).await;
+        if other_revisions {
+            self.record(&changed).await?;
+        }
         self.rearrange_if_needed(&changed).await;
         Ok(changed)
     }
@@ -194,6 +205,7 @@ impl App {
             keys,
             body: serde_json::to_string(&stored).expect("a subscription is plain data"),
             lanes: resource.view.lanes,
+            history: stored.draft.delivery.revision.as_deref() == Some(Revisions::All.as_str()),
         };
         let replaced = self.store.catalog.replace(entity).await.map_err(|error| match error.kind {
             ErrorKind::Conflict if error.detail == "version" => {
@@ -351,6 +363,7 @@ impl App {
             delivered: tally.delivered,
             discarded: tally.discarded,
             failed: tally.failed,
+            skipped_revisions: tally.skipped,
             last_success_at: tally.last_success_at,
             last_failure: tally.last_failure.map(|failure| FailureView::from(*failure)),
             filter: FilterView::of(&subscription.compiled.spec, seen.filtering),

@@ -31,6 +31,8 @@ impl Dice {
 #[derive(Default)]
 pub struct Client {
     documents: HashMap<String, Known>,
+    /// Every revision it was told, in order, repetitions left out.
+    pub told: HashMap<String, Vec<i64>>,
     pub wrong: Vec<String>,
 }
 
@@ -78,6 +80,10 @@ impl Client {
         if let Some(wrong) = wrong {
             let before = known.map(|known| (known.sequence, known.revision, &known.action));
             self.wrong.push(format!("{wrong}: {document} {sequence} {action} after {before:?}"));
+        }
+        let told = self.told.entry(document.to_owned()).or_default();
+        if told.last() != Some(&revision) {
+            told.push(revision);
         }
         self.documents.insert(document.to_owned(), Known { sequence, revision, id, action });
     }
@@ -130,6 +136,7 @@ pub async fn origin(number: u64, api: watch::Receiver<Api>, shared: Arc<Shared>,
                 Err(_) => tokio::time::sleep(std::time::Duration::from_millis(5)).await,
             }
         }
+        shared.history.lock().unwrap().entry(url.clone()).or_default().push((revision, lives));
         shared.accepted.lock().unwrap().insert(url.clone(), (revision, lives));
         shared.pending.lock().unwrap().remove(&url);
         shared.count.fetch_add(1, Ordering::SeqCst);
@@ -139,9 +146,30 @@ pub async fn origin(number: u64, api: watch::Receiver<Api>, shared: Arc<Shared>,
 #[derive(Default)]
 pub struct Shared {
     pub accepted: Mutex<HashMap<String, (i64, bool)>>,
+    history: Mutex<HashMap<String, Vec<(i64, bool)>>>,
     pending: Mutex<HashMap<String, i64>>,
     pub count: AtomicU64,
     pub stop: AtomicBool,
+}
+
+impl Shared {
+    /// What a client is told that wants every revision: all, but deletes of what it does not have.
+    fn every_revision(&self) -> HashMap<String, Vec<i64>> {
+        let told = |history: &Vec<(i64, bool)>| {
+            let mut lives = false;
+            let mut told = Vec::new();
+            for (revision, now) in history {
+                if lives || *now {
+                    told.push(*revision);
+                }
+                lives = *now;
+            }
+            told
+        };
+        let history = self.history.lock().unwrap();
+        let all = history.iter().map(|(url, history)| (url.clone(), told(history)));
+        all.filter(|(_, told)| !told.is_empty()).collect()
+    }
 }
 
 /// Everything that was accepted before the kill is there after it.
@@ -172,15 +200,21 @@ async fn killing_it_again_and_again_under_load_loses_nothing() {
     let mut dice = Dice(seed);
     let (receiver, first) = client(seed + 1, 5).await;
     let (late_receiver, late) = client(seed + 2, 25).await;
+    let (every_receiver, every) = client(seed + 3, 15).await;
     // Small blocks, so that kills fall on either side of every mark.
     let setup = Setup::default()
         .with("FLARE_DELIVERY_ISSUE_BLOCK", "16")
         .with("FLARE_DELIVERY_WINDOW", "32")
         .with("FLARE_DELIVERY_THREADS", "3")
-        .with("FLARE_DELIVERY_TAIL_BYTES", "64KB");
+        .with("FLARE_DELIVERY_TAIL_BYTES", "64KB")
+        // What is through is removed from the history all the time.
+        .with("FLARE_DOMAIN_RETENTION_TOMBSTONES", "1s");
     let mut story = Story::with(setup, receiver).await;
     let delivery = json!({"retry": {"quantity": 1_000_000, "interval": "20ms", "maxInterval": "100ms"}});
     let mut subscriptions = vec![story.subscribe_simply(delivery.clone()).await];
+    let mut all = json!({"endpoint": {"url": every_receiver.url("/every")}, "delivery": delivery.clone()});
+    all["delivery"]["revision"] = json!("all");
+    subscriptions.push(story.subscribe(all).await);
     let (current, api) = watch::channel(story.api());
     let shared = Arc::new(Shared::default());
     let mut origins = tokio::task::JoinSet::new();
@@ -203,6 +237,7 @@ async fn killing_it_again_and_again_under_load_loses_nothing() {
         // Nothing of the dead process is still on its way when the next one begins.
         story.receiver.drained().await;
         late_receiver.drained().await;
+        every_receiver.drained().await;
         story.flare.restart().await;
         insist_on_what_was_accepted(story.api(), &before, &shared).await;
         current.send(story.api()).unwrap();
@@ -214,7 +249,7 @@ async fn killing_it_again_and_again_under_load_loses_nothing() {
     let accepted = shared.accepted.lock().unwrap().clone();
     let living = accepted.into_iter().filter(|(_, (_, lives))| *lives);
     let expected: HashMap<String, i64> = living.map(|(url, (revision, _))| (url, revision)).collect();
-    for (subscription, client) in subscriptions.iter().zip([first, late]) {
+    for (subscription, client) in subscriptions.iter().zip([first, every.clone(), late]) {
         let status = story.settled(subscription).await;
         assert_eq!(status["feed"]["deadLetters"], 0);
         until("the client has what the origins said", || {
@@ -224,5 +259,16 @@ async fn killing_it_again_and_again_under_load_loses_nothing() {
         })
         .await;
         assert_eq!(status["feed"]["held"], expected.len(), "what Flare believes is what the client has");
+    }
+    let status = story.status(&subscriptions[1]).await;
+    assert_eq!(status["skippedRevisions"], 0, "{status}");
+    let (mut told, expected) = (every.lock().unwrap().told.clone(), shared.every_revision());
+    for (url, history) in shared.history.lock().unwrap().iter() {
+        // After a crash it may be told the delete of what it may have.
+        let deleted = |revision: &i64| history.contains(&(*revision, false));
+        let expected = expected.get(url).cloned().unwrap_or_default();
+        let mut told = told.remove(url).unwrap_or_default();
+        told.retain(|revision| expected.contains(revision) || !deleted(revision));
+        assert_eq!(told, expected, "{url}");
     }
 }

@@ -26,6 +26,7 @@ mod errors_and_pages;
 mod events;
 mod explain;
 mod filters;
+mod history;
 mod hostile_clients;
 mod limits;
 mod order;

@@ -84,11 +84,13 @@ async fn the_example_of_the_contract_is_taken_but_for_what_comes_later() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_yet_is_refused_and_says_so() {
+async fn every_revision_and_a_filter_do_not_go_together_yet() {
     let story = Story::begin().await;
-    for (path, value) in [("delivery.revision", json!("all"))] {
-        let answer = story.api().post(&story.subscriptions(), &with(path, value)).await;
-        answer.refused(400, &[path, "not available yet"]);
+    for (field, value) in [("filter", "document.quantity > 0"), ("when", "action != 'update'")] {
+        let mut body = with("delivery.revision", json!("all"));
+        body[field] = json!(value);
+        let answer = story.api().post(&story.subscriptions(), &body).await;
+        answer.refused(400, &[field, "delivery.revision", "last"]);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::super::{
-    Attempt, Filled, Met, Record, Saved, Standing, State, SweepKind, TRANSITION, Trouble, Verdict,
+    Attempt, Filled, Met, Next, Record, Saved, Standing, State, SweepKind, TRANSITION, Trouble, Verdict,
 };
 use super::ledger;
 use super::step::{Answer, Left, Look, Records, Scope, Step};
@@ -68,6 +68,7 @@ impl<W: Watch> World<W> {
                 self.feed.reached_tail();
                 self.watch.reaches_tail(self.feed.position());
             }
+            Step::Retry(doc) if self.feed.since().is_some() => self.retry_revision(doc, scope)?,
             Step::Retry(doc) => self.retry(self.rows[doc], scope)?,
             Step::RetryStale(doc) => self.retry(self.stale[doc].expect("a step that can happen"), scope)?,
             Step::Answer(doc, answer) => {
@@ -108,9 +109,12 @@ impl<W: Watch> World<W> {
             Step::Sweep => self.sweep()?,
             Step::Ask(doc) => {
                 let (row, replay) = (self.rows[doc], u64::from(self.left.replays));
+                let with_others = self.comes_with_others(&row);
                 if self.feed.request(&row, replay, NOW) {
                     self.left.replays -= 1;
-                    self.watch.meets(&row);
+                    if !with_others {
+                        self.watch.meets(&row);
+                    }
                     self.watch.asks(&row, replay);
                 }
             }
@@ -124,6 +128,16 @@ impl<W: Watch> World<W> {
                 self.stale.fill(None);
                 self.feed.begin_again(self.head);
                 self.watch.begins_again(&self.rows, self.head);
+            }
+            Step::Change => {
+                self.left.changes -= 1;
+                self.all = !self.all;
+                self.follow_the_catalog();
+            }
+            Step::Trim => {
+                self.left.trims -= 1;
+                let (row, _) = self.history.remove(0);
+                self.feed.lose(&[(row.ordinal, row.seq)]);
             }
             Step::Backup => self.backup = Some(Rc::new(self.back_up())),
             Step::Restore { ledger } => {
@@ -146,7 +160,12 @@ impl<W: Watch> World<W> {
             Effect::Change { row, .. } => {
                 self.head = seq;
                 match self.rows.get_mut(doc) {
-                    Some(newest) => *newest = row,
+                    Some(newest) => {
+                        let replaced = std::mem::replace(newest, row);
+                        if self.keeps_history {
+                            self.history.push((replaced, seq));
+                        }
+                    }
                     None => self.rows.push(row),
                 }
             }
@@ -159,15 +178,25 @@ impl<W: Watch> World<W> {
             return self.raise_mark(row.seq, scope);
         }
         // A row that stands already is decided on when it is retried.
-        if self.feed.waiting.get(&row.ordinal).is_none_or(|standing| standing.seq != row.seq) {
+        let stands = self.feed.waiting.get(&row.ordinal);
+        let decided = match self.feed.since() {
+            None => stands.is_none_or(|standing| standing.seq != row.seq),
+            Some(_) => {
+                let settled = self.feed.was_ahead(row.seq) || self.feed.extras.contains(&row.seq);
+                stands.is_none() && !settled && !self.feed.is_open(row.ordinal)
+            }
+        };
+        if decided {
             self.watch.meets(&row);
         }
         let mut asked = self.asked(&row);
         match self.feed.read(&row, &mut asked) {
             Met::Send(attempt) => self.begin(&row, attempt),
-            Met::Busy => Ok(()),
+            Met::Busy | Met::Owed => Ok(()),
             // An outdated row is passed by because a newer one was sent; that one is watched.
-            Met::Settled if row != self.rows[row.ordinal.0 as usize - 1] => Ok(()),
+            Met::Settled if self.feed.since().is_none() && row != self.rows[row.ordinal.0 as usize - 1] => {
+                Ok(())
+            }
             Met::Settled if asked.left => {
                 self.watch.leaves(&row);
                 Ok(())
@@ -184,6 +213,8 @@ impl<W: Watch> World<W> {
             return self.raise_mark(row.seq, scope);
         }
         self.watch.meets(&row);
+        let passed = |state| state == State::Passed;
+        let passed = self.feed.waiting.get(&row.ordinal).is_some_and(|standing| passed(standing.state));
         let mut asked = self.asked(&row);
         match self.feed.retry(&row, &mut asked) {
             Some(attempt) => self.begin(&row, attempt),
@@ -193,8 +224,30 @@ impl<W: Watch> World<W> {
             }
             None => {
                 let stands = self.may_retry(row.ordinal.0 as usize - 1);
-                self.watch.passes_by(&self.seen(&row), stands)
+                // Nothing more was owed.
+                let seen = self.seen(&row);
+                if passed { self.watch.passes(&seen, stands) } else { self.watch.passes_by(&seen, stands) }
             }
+        }
+    }
+
+    /// The first revision that a document is owed is looked for, and decided on.
+    fn retry_revision(&mut self, doc: usize, scope: &Scope) -> Result<(), String> {
+        let ordinal = Ordinal(doc as u64 + 1);
+        let from = self.feed.owed_from(ordinal).expect("a step that can happen");
+        let owed = self.visible().filter(|row| row.ordinal == ordinal && row.seq >= from);
+        let found = owed.min_by_key(|row| row.seq).copied();
+        if let Some(row) = found {
+            if !self.feed.may_issue(row.seq) {
+                return self.raise_mark(row.seq, scope);
+            }
+            self.watch.meets(&row);
+        }
+        match (self.feed.next_revision(ordinal, found.as_ref()), found) {
+            (Next::Send(attempt), Some(row)) => self.begin(&row, attempt),
+            (Next::Passed, Some(row)) => self.watch.passes_by(&row, false),
+            (Next::Done | Next::Wait, _) => Ok(()),
+            (next, None) => Err(format!("{next:?} where there is no revision")),
         }
     }
 
@@ -217,6 +270,15 @@ impl<W: Watch> World<W> {
         }
         if attempt.seq != row.seq || attempt.ordinal != row.ordinal {
             return Err(format!("{attempt:?} is not about {row:?}"));
+        }
+        let skipped = |older: &&Row| {
+            let earlier = older.ordinal == row.ordinal && older.seq < row.seq && older.seq > self.created;
+            earlier && self.watch.owes(older)
+        };
+        if self.feed.since().is_some()
+            && let Some(skipped) = self.visible().find(skipped)
+        {
+            return Err(format!("{attempt:?} is sent before {skipped:?}"));
         }
         if let Some(state) = self.states.as_ref().and_then(|states| states.known(&self.feed, &attempt)) {
             self.watch.builds_on(&attempt, state)?;
@@ -247,8 +309,14 @@ impl<W: Watch> World<W> {
         let swept = |row: &Row| {
             record.sweep.as_ref().is_some_and(|sweep| row.seq > sweep.position && row.seq <= sweep.end)
         };
-        for row in self.rows.iter().filter(|row| passed(row.seq) && !swept(row)) {
-            let stands = self.feed.waiting.get(&row.ordinal).is_some_and(|standing| standing.seq == row.seq);
+        let beyond = |row: &&Row| row.seq > self.created || self.rows.contains(row);
+        for row in self.visible().filter(beyond).filter(|row| passed(row.seq) && !swept(row)) {
+            // A feed that changed to the newest only may stand for an older one, and sends the newest then.
+            let all = self.keeps_history;
+            let stands = self.feed.waiting.get(&row.ordinal).is_some_and(|standing| match all {
+                true => standing.owed_from() <= row.seq,
+                false => standing.seq == row.seq,
+            });
             if !stands && self.watch.owes(row) {
                 return Err(format!(
                     "the recorded position passes {row:?}, which is owed and does not stand"
@@ -338,10 +406,13 @@ impl<W: Watch> World<W> {
             self.feed.sweep_to(sweep.end);
             return Ok(());
         };
+        let with_others = self.comes_with_others(&row);
         let mut asked = self.asked(&row);
         match self.feed.sweep(&row, NOW, NOW, &mut asked) {
             Filled::Taken => {
-                self.watch.meets(&row);
+                if !with_others {
+                    self.watch.meets(&row);
+                }
                 self.watch.asks(&row, if sweep.replay == TRANSITION { 0 } else { sweep.replay });
                 Ok(())
             }
@@ -352,7 +423,7 @@ impl<W: Watch> World<W> {
             // What the beginning passes because it is none of the client's is settled by that.
             Filled::Passed
                 if sweep.kind == SweepKind::Beginning
-                    && self.seen(&row).deleted
+                    && self.look(&row) == Look::Out
                     && !self.feed.held.contains(row.ordinal.0)
                     && !self.feed.doubt.contains(row.ordinal.0) =>
             {
@@ -361,23 +432,34 @@ impl<W: Watch> World<W> {
             }
             Filled::Passed if !matches!(sweep.kind, SweepKind::Replay { .. }) => Ok(()),
             Filled::Passed => {
-                let stands = self.feed.waiting.contains_key(&row.ordinal);
+                let stands = self.feed.owed_from(row.ordinal).is_some_and(|from| from <= row.seq);
                 self.watch.passes_by(&self.seen(&row), stands)
             }
             Filled::Blocked => Ok(()),
         }
     }
 
+    /// Whether older revisions are owed before this one: then those are decided on first.
+    fn comes_with_others(&self, row: &Row) -> bool {
+        let before = self.feed.owed_from(row.ordinal).is_some_and(|from| from < row.seq);
+        self.feed.since().is_some() && before
+    }
+
     fn back_up(&self) -> Backup {
-        Backup { rows: self.rows.clone(), head: self.head, saved: self.saved.clone() }
+        Backup {
+            rows: self.rows.clone(),
+            history: self.history.clone(),
+            head: self.head,
+            saved: self.saved.clone(),
+        }
     }
 
     /// Log and ledger, or the log alone, are again what they were at the backup.
     fn restore(&mut self, ledger: bool) -> Result<(), String> {
         let backup = self.backup.take().expect("a step that can happen");
-        let Backup { rows, head, saved } = backup.as_ref();
+        let Backup { rows, history, head, saved } = backup.as_ref();
         self.crash()?;
-        (self.rows, self.head) = (rows.clone(), *head);
+        (self.rows, self.history, self.head) = (rows.clone(), history.clone(), *head);
         if ledger {
             self.saved = saved.clone();
         }

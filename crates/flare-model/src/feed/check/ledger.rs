@@ -27,12 +27,13 @@ pub fn write(saved: &mut Saved, record: &Record) {
                     saved.dead_in_doubt.insert(standing.ordinal.0);
                 }
             }
-            State::Waiting { .. } | State::Leased { .. } | State::Doubtful => {
+            State::Waiting { .. } | State::Leased { .. } | State::Doubtful | State::Passed => {
                 saved.standings.push(standing.clone())
             }
         }
     }
     saved.standings.sort_by_key(|standing| standing.ordinal);
+    saved.since = record.since;
     saved.sweep = record.sweep.clone();
     saved.tally = record.tally.clone();
     saved.life = record.life;

@@ -231,3 +231,70 @@ fn a_changed_filter_is_decided_again_everywhere() {
     holds_deeply(Scope { left: Left { crashes: 1, ..replay.left }, answers: NOTHING_GIVEN_UP, ..replay });
     holds_deeply(Scope { left: Left { events: 3, ..left }, ..scope });
 }
+
+const EVERY: Scope = Scope { all: true, answers: LOST_OR_REFUSED, block: 2, ..SMALL };
+
+#[test]
+fn every_revision_arrives_in_order() {
+    holds(Scope { answers: &Answer::ALL, ..EVERY });
+    holds(Scope { left: Left { events: 4, ..SMALL.left }, ..EVERY });
+    holds(Scope { left: Left { crashes: 2, ..SMALL.left }, answers: NOTHING_GIVEN_UP, ..EVERY });
+    holds_deeply(Scope { left: Left { events: 5, ..SMALL.left }, answers: NOTHING_GIVEN_UP, ..EVERY });
+    holds_deeply(Scope { left: Left { events: 4, crashes: 2, ..SMALL.left }, ..EVERY });
+}
+
+#[test]
+fn every_revision_of_two_documents_arrives() {
+    holds(Scope { docs: 2, answers: &[Answer::Success, Answer::Lost], ..EVERY });
+    holds(Scope { docs: 2, answers: &[Answer::Success, Answer::Lost], window: Some(1), ..EVERY });
+    holds_deeply(Scope { docs: 2, left: Left { events: 4, ..SMALL.left }, ..EVERY });
+}
+
+#[test]
+fn every_revision_survives_stops_and_records_apart() {
+    holds(Scope { left: Left { stops: 1, ..SMALL.left }, ..EVERY });
+    holds(Scope { left: Left { events: 2, ..SMALL.left }, records: Records::Apart, ..EVERY });
+    holds_deeply(Scope { records: Records::Apart, ..EVERY });
+}
+
+#[test]
+fn every_revision_and_replays() {
+    let left = Left { events: 2, replays: 1, ..SMALL.left };
+    holds(Scope { left, sweeps: true, ..EVERY });
+    let before = &[Step::Put(0), Step::Put(1)];
+    let left = Left { events: 2, ..SMALL.left };
+    holds(Scope {
+        docs: 2,
+        left,
+        answers: &[Answer::Success, Answer::Lost],
+        before,
+        beginning: true,
+        ..EVERY
+    });
+    holds(Scope { left: Left { events: 2, beginnings: 1, ..SMALL.left }, ..EVERY });
+    holds(Scope { left: Left { crashes: 0, restores: 1, ..SMALL.left }, ..EVERY });
+    holds_deeply(Scope { left: Left { replays: 1, drops: 1, ..SMALL.left }, sweeps: true, ..EVERY });
+}
+
+#[test]
+fn a_client_may_change_to_every_revision_and_back() {
+    let left = Left { changes: 1, ..SMALL.left };
+    holds(Scope { left, answers: NOTHING_GIVEN_UP, ..EVERY });
+    holds(Scope { left, answers: NOTHING_GIVEN_UP, all: false, ..EVERY });
+    holds(Scope { left: Left { changes: 2, ..left }, ..EVERY });
+    holds(Scope { docs: 2, left, answers: &[Answer::Success], all: false, window: Some(1), ..EVERY });
+    holds_deeply(Scope { left: Left { changes: 2, events: 4, ..left }, ..EVERY });
+    holds_deeply(Scope { left: Left { changes: 3, ..left }, all: false, ..EVERY });
+    holds_deeply(Scope { docs: 2, left, answers: &[Answer::Success, Answer::Lost], all: false, ..EVERY });
+}
+
+#[test]
+fn a_history_that_is_cut_short_reorders_nothing() {
+    holds(Scope { left: Left { trims: 1, ..SMALL.left }, ..EVERY });
+    holds(Scope {
+        left: Left { events: 4, trims: 2, ..SMALL.left },
+        answers: &[Answer::Success, Answer::Lost],
+        ..EVERY
+    });
+    holds_deeply(Scope { left: Left { events: 4, trims: 2, crashes: 2, ..SMALL.left }, ..EVERY });
+}

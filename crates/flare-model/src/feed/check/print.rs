@@ -79,6 +79,11 @@ impl Print {
         self.words([ordinal.0, seq.0, born.0, before.0, u64::from(*deleted)]);
     }
 
+    pub fn revision(&mut self, (row, until): &(Row, Seq)) {
+        self.row(row);
+        self.word(until.0);
+    }
+
     pub fn attempt(&mut self, attempt: &Attempt) {
         let Attempt { ordinal, seq, action, replay, attempts, first_attempt_at: _ } = attempt;
         self.words([ordinal.0, seq.0, *action as u64, *replay, u64::from(*attempts)]);
@@ -91,6 +96,7 @@ impl Print {
             State::GaveUp => 1,
             State::Doubtful => 2,
             State::Leased { .. } => 3,
+            State::Passed => 4,
         };
         let attempts = trouble.as_ref().map_or(0, |trouble| u64::from(trouble.attempts));
         self.words([ordinal.0, seq.0, u64::from(*doubt), state, *replay, attempts]);
@@ -130,6 +136,7 @@ impl Print {
             standings,
             dead,
             dead_in_doubt,
+            since,
             sweep,
             tally: _,
             life: _,
@@ -144,6 +151,7 @@ impl Print {
         self.list(standings, Print::standing);
         self.bitmap(dead);
         self.bitmap(dead_in_doubt);
+        self.seqs(since);
         self.list(sweep, Print::sweep);
         self.flag(*strange);
     }
@@ -157,6 +165,7 @@ impl Print {
             dropped,
             standings,
             cleared,
+            since,
             sweep,
             tally: _,
             filtering,
@@ -170,6 +179,7 @@ impl Print {
         self.ordinals(dropped);
         self.list(standings, Print::standing);
         self.ordinals(cleared);
+        self.seqs(since);
         self.list(sweep, Print::sweep);
     }
 
@@ -211,6 +221,8 @@ impl Print {
             unrecorded,
             judge,
             unjudged,
+            since,
+            more,
             sweep,
             changes,
             filtering,
@@ -243,6 +255,8 @@ impl Print {
         self.ordinals(unrecorded);
         self.list(judge.as_deref(), Print::judge);
         self.bitmap(unjudged);
+        self.seqs(since);
+        self.ordinals(more);
         self.list(sweep, Print::sweep);
         self.delta(delta, *issued, recording);
     }

@@ -39,6 +39,16 @@ const REFILTER: Scope = Scope {
 
 const REFILTER_TWICE: Scope = Scope { left: Left { refilters: 2, replays: 0, ..REFILTER.left }, ..REFILTER };
 
+const EVERY: Scope = Scope { all: true, answers: &Answer::ALL, ..CRASH };
+const EVERY_FAR: Scope = Scope { block: 4, ..EVERY };
+const EVERY_TWICE: Scope = Scope {
+    left: Left { crashes: 2, ..SMALL.left },
+    answers: &[Answer::Success, Answer::Discard],
+    ..EVERY_FAR
+};
+const TRIMMED: Scope = Scope { left: Left { trims: 1, ..SMALL.left }, ..EVERY };
+const CHANGED: Scope = Scope { left: Left { changes: 1, ..SMALL.left }, ..CRASH };
+
 fn breaks(rule: Rule, scope: Scope) {
     match search(&scope, Some(rule)) {
         Ok(seen) => panic!("without {rule:?} nothing breaks: {seen:?}"),
@@ -100,6 +110,14 @@ removed! {
     a_changed_filter_must_be_swept_for: SweepFilter, REFILTER;
     a_changed_filter_must_wait_for_the_sweep_under_way: FilterQueues, REFILTER;
     two_changes_of_a_filter_that_amount_to_none_must_tell_nothing: TransitionOnly, REFILTER_TWICE;
+    the_next_revision_must_wait_for_the_outcome_of_the_one_before: OutcomeDurable, EVERY;
+    the_next_revision_must_wait_even_if_nothing_was_sent_before: NothingDurable, EVERY_FAR;
+    a_revision_met_while_one_is_in_flight_must_be_owed_with_that_one: StandsForAll, EVERY;
+    what_follows_a_revision_that_waited_must_be_owed: OwedToTheEnd, EVERY;
+    the_revision_after_one_that_was_settled_must_be_judged: JudgeNextRevision, EVERY_TWICE;
+    a_document_of_which_nothing_is_owed_must_keep_its_doubt: PassedKeepsDoubt, EVERY;
+    a_revision_that_was_tried_and_removed_must_leave_its_doubt: JudgeRemoved, TRIMMED;
+    a_feed_must_not_go_back_to_what_it_has_left_out: SinceNow, CHANGED;
 }
 
 #[test]

@@ -35,6 +35,10 @@ pub enum Step {
     Hear,
     /// The feed forgets the client and begins again.
     BeginAgain,
+    /// The client wants every revision from now on, or only the newest.
+    Change,
+    /// The oldest revision of the history goes, whoever needs it.
+    Trim,
     Backup,
     Restore {
         /// The ledger too is what it was.
@@ -104,6 +108,8 @@ pub struct Left {
     pub beginnings: u8,
     pub leases: u8,
     pub refilters: u8,
+    pub changes: u8,
+    pub trims: u8,
 }
 
 /// What a search covers.
@@ -130,6 +136,8 @@ pub struct Scope {
     pub again: bool,
     /// Rows may be outdated when they reach the feed.
     pub outdated: bool,
+    /// The client wants every revision.
+    pub all: bool,
     /// More worlds than this are a mistake.
     pub most: usize,
 }
@@ -147,6 +155,8 @@ pub const SMALL: Scope = Scope {
         beginnings: 0,
         leases: 0,
         refilters: 0,
+        changes: 0,
+        trims: 0,
     },
     answers: &Answer::ALL,
     looks: &[],
@@ -159,5 +169,6 @@ pub const SMALL: Scope = Scope {
     skips: false,
     again: false,
     outdated: false,
+    all: false,
     most: 5_000_000,
 };

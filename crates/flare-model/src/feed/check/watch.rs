@@ -95,7 +95,7 @@ impl Found {
     pub fn next(&self, saved: &Saved, life: Life) -> Found {
         let numbers = |waiting: bool| {
             let of_kind = saved.standings.iter().filter(move |standing| match waiting {
-                true => matches!(standing.state, State::Waiting { .. }),
+                true => matches!(standing.state, State::Waiting { .. } | State::Passed),
                 false => standing.doubt,
             });
             of_kind.map(|standing| standing.ordinal.0 as usize - 1).collect::<Vec<_>>()

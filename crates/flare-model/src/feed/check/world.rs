@@ -24,6 +24,7 @@ pub const NOW: Timestamp = Timestamp::from_millis(0);
 /// Log and ledger as they were once.
 pub struct Backup {
     pub rows: Vec<Row>,
+    pub history: Vec<(Row, Seq)>,
     pub head: Seq,
     pub saved: Rc<Saved>,
 }
@@ -63,6 +64,13 @@ impl Interest for Asked {
 pub struct World<W> {
     /// The log: the newest row of each document.
     pub rows: Vec<Row>,
+    /// What the rows were before, and which change replaced them, in order; where a scope needs it.
+    pub history: Vec<(Row, Seq)>,
+    pub(super) keeps_history: bool,
+    /// What the catalog says: the client wants every revision.
+    pub(super) all: bool,
+    /// The newest change when the feed was created.
+    pub(super) created: Seq,
     /// The row before the newest, where a scope wants rows to be outdated when they reach the feed.
     pub(super) stale: Vec<Option<Row>>,
     /// How the documents look, the newest rows and those before.
@@ -105,6 +113,10 @@ impl<W: Watch> World<W> {
     pub fn new(scope: &Scope, watch: W, removed: Option<Rule>) -> World<W> {
         let mut world = World {
             rows: Vec::new(),
+            history: Vec::new(),
+            keeps_history: scope.all || scope.left.changes > 0,
+            all: scope.all,
+            created: Seq(0),
             stale: vec![None; scope.docs],
             looks: vec![Look::In; scope.docs],
             stale_looks: vec![Look::In; scope.docs],
@@ -136,8 +148,10 @@ impl<W: Watch> World<W> {
         }
         let kind = SweepKind::Beginning;
         let sweep = Sweep { replay: 0, kind, position: Seq(0), end: world.head, met: 0 };
+        world.created = world.head;
         world.saved = Rc::new(Saved {
             cursor: world.head,
+            since: scope.all.then_some(world.head),
             sweep: scope.beginning.then_some(sweep),
             ..Saved::default()
         });
@@ -152,10 +166,26 @@ impl<W: Watch> World<W> {
         self.stale.fill(None);
         self.feed = Feed::open_under(rules, Saved::clone(&self.saved), self.head);
         self.feed.keep_states(self.states.is_some());
+        self.follow_the_catalog();
         self.hear();
     }
 
-    /// The feed is told what the catalog says.
+    /// The feed sends what the client wants; that was changed in the catalog before the ledger knows it.
+    pub(super) fn follow_the_catalog(&mut self) {
+        match self.all {
+            true => drop(self.feed.every_revision(self.head)),
+            false => self.feed.newest_only(),
+        }
+    }
+
+    /// What the feed can see of the log, in no order.
+    pub(super) fn visible(&self) -> impl Iterator<Item = &Row> {
+        let since = self.feed.since();
+        let older = self.history.iter().filter(move |(_, until)| since.is_some_and(|since| *until > since));
+        self.rows.iter().chain(older.map(|(row, _)| row))
+    }
+
+    /// The feed is told what the catalog says of its filter.
     pub(super) fn hear(&mut self) {
         let news = self.heard < self.changes;
         self.heard = self.changes;
@@ -268,6 +298,13 @@ impl<W: Watch> World<W> {
         if self.left.beginnings > 0 && self.open.iter().all(Option::is_none) && self.feed.open.is_empty() {
             steps.push(Step::BeginAgain);
         }
+        // Whoever changes the subscription first makes durable what the last change did.
+        if self.left.changes > 0 && self.hand.is_none() && self.saved.since == self.feed.since() {
+            steps.push(Step::Change);
+        }
+        if self.left.trims > 0 && !self.history.is_empty() {
+            steps.push(Step::Trim);
+        }
         if self.left.restores > 0 {
             match self.backup {
                 None => steps.push(Step::Backup),
@@ -295,7 +332,7 @@ impl<W: Watch> World<W> {
     }
 
     pub(super) fn next(&self) -> Option<Row> {
-        let beyond = self.rows.iter().filter(|row| row.seq > self.feed.position());
+        let beyond = self.visible().filter(|row| row.seq > self.feed.position());
         beyond.min_by_key(|row| row.seq).copied()
     }
 
@@ -351,6 +388,7 @@ impl<W: Watch> World<W> {
     pub fn print(&self) -> u128 {
         let World {
             rows,
+            history,
             stale,
             looks,
             stale_looks,
@@ -368,12 +406,17 @@ impl<W: Watch> World<W> {
             watch,
             states: _,
             begun: _,
+            keeps_history: _,
+            all: _,
+            created: _,
         } = self;
         let mut print = Print::new();
         print.words([*changes, *heard]);
         print.list(looks, |print, look| print.word(*look as u64));
         print.list(stale_looks, |print, look| print.word(*look as u64));
         print.list(rows, Print::row);
+        print.list(history, Print::revision);
+        print.flag(self.all);
         print.list(stale.iter().flatten(), Print::row);
         print.word(head.0);
         print.feed(feed, hand.is_some());
@@ -381,12 +424,25 @@ impl<W: Watch> World<W> {
         print.list(hand, Print::record);
         print.list(open, |print, open| print.list(open, Print::attempt));
         print.list(out, |print, out| print.word(*out as u64));
-        let Left { events, crashes, stops, replays, drops, restores, beginnings, leases, refilters } = *left;
+        let Left {
+            events,
+            crashes,
+            stops,
+            replays,
+            drops,
+            restores,
+            beginnings,
+            leases,
+            refilters,
+            changes,
+            trims,
+        } = *left;
         let left = [events, crashes, stops, replays, drops, restores, beginnings, leases];
-        print.words([u64::from_le_bytes(left), u64::from(refilters)]);
+        print.words([u64::from_le_bytes(left), refilters.into(), changes.into(), trims.into()]);
         print.list(backup, |print, backup| {
-            let Backup { rows, head, saved } = backup.as_ref();
+            let Backup { rows, history, head, saved } = backup.as_ref();
             print.list(rows, Print::row);
+            print.list(history, Print::revision);
             print.word(head.0);
             print.saved(saved);
         });

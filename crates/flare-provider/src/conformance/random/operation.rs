@@ -177,6 +177,7 @@ fn record() -> impl Strategy<Value = Box<Record>> {
                     None => record.forgotten.push(Ordinal(ordinal)),
                 }
             }
+            record.since = (cursor % 2 == 1).then_some(Seq(issued));
             for (ordinal, has) in bits {
                 if has { record.held.push(Ordinal(ordinal)) } else { record.dropped.push(Ordinal(ordinal)) }
             }
@@ -203,6 +204,7 @@ fn standings() -> impl Strategy<Value = std::collections::BTreeMap<u64, Option<S
         (-9..9_i64).prop_map(|until| State::Leased { until: Timestamp::from_millis(until) }),
         Just(State::GaveUp),
         Just(State::Doubtful),
+        Just(State::Passed),
     ];
     let standing = (state, 0..99_u64, any::<bool>(), 0..3_u64).prop_map(|(state, seq, doubt, replay)| {
         Standing { ordinal: Ordinal(0), seq: Seq(seq), doubt, state, replay, trouble: None }
@@ -221,6 +223,7 @@ fn tally() -> impl Strategy<Value = Tally> {
             delivered,
             discarded: delivered / 2,
             failed,
+            skipped: failed / 2,
             last_success_at: success.map(Timestamp::from_millis),
             last_failure: last_failure.map(Box::new),
         },

@@ -67,7 +67,11 @@ impl Side {
                 let parent = self.slots.get(&(EntityKind::Resource, *resource));
                 let parent = parent.map_or("nobody", |entity| &entity.id);
                 let new = subscription(&format!("s{turn}"), parent);
-                self.create(*slot, NewEntity { keys: texts(keys), start: *start, ..new }).await
+                self.create(
+                    *slot,
+                    NewEntity { keys: texts(keys), start: *start, history: turn.is_multiple_of(2), ..new },
+                )
+                .await
             }
             Operation::Replace { .. } | Operation::Delete { .. } | Operation::List { .. } => {
                 self.change(turn, operation).await
@@ -114,7 +118,8 @@ impl Side {
             Operation::Replace { kind, slot, keys, late } => {
                 let Some(entity) = self.slots.get_mut(&(*kind, *slot)) else { return "nobody".to_owned() };
                 let version = entity.version + u64::from(*late);
-                let asked = Entity { version, keys: texts(keys), body: turn.to_string(), ..entity.clone() };
+                let (keys, body, history) = (texts(keys), turn.to_string(), turn.is_multiple_of(2));
+                let asked = Entity { version, keys, body, history, ..entity.clone() };
                 let replaced = catalog.replace(asked).await;
                 if let Ok(Some(replaced)) = &replaced {
                     *entity = replaced.clone();

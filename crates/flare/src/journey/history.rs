@@ -1,0 +1,153 @@
+//! Every revision: a document that waits is due → the first revision it is owed, from the tail or the store, and the
+//! attempt for it. For subscriptions with `delivery.revision: all` only.
+
+use std::sync::Arc;
+
+use flare_model::feed::{Attempt, Next};
+use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
+use flare_model::subscription::Revisions;
+
+use super::change::Change;
+use super::control::Owes;
+use super::loading::may_try_again;
+use super::shard::Shard;
+use super::subscriber::FeedLane;
+use super::sweeping;
+
+/// What was found when the next revision of a document was looked for.
+pub struct Looked {
+    /// From which change on.
+    from: Seq,
+    /// The first one, if there is one.
+    change: Option<Arc<Change>>,
+    /// The newest change that was known then.
+    head: Seq,
+}
+
+/// What became of a document that was due.
+pub enum Due {
+    /// An attempt.
+    Job(Attempt, Arc<Change>),
+    /// Nothing to send now.
+    Nothing,
+    /// A higher mark is needed first.
+    Marks,
+}
+
+impl FeedLane {
+    /// The feed sends what the subscription asks for. Answers whether that is a change.
+    pub fn follow(&mut self, revisions: Revisions) -> bool {
+        match (revisions, self.feed.since()) {
+            (Revisions::All, None) => {
+                let again = self.feed.every_revision(self.tail.head());
+                self.swept.extend(again);
+            }
+            (Revisions::Last, Some(_)) => self.feed.newest_only(),
+            _ => return false,
+        }
+        // What was read under the other rule is not what is needed now.
+        self.page = None;
+        self.fetched.clear();
+        self.looked.clear();
+        true
+    }
+}
+
+impl Shard {
+    /// Decides on the next revision of a document that waits.
+    pub fn take_revision(&mut self, key: usize, lane: u8, ordinal: Ordinal) -> Due {
+        let block = self.shared.limits.issue_block;
+        let slot = &mut self.subscribers[key].lanes[usize::from(lane)];
+        let looked = slot.looked.remove(&ordinal);
+        let (Some(from), Some(since)) = (slot.feed.owed_from(ordinal), slot.feed.since()) else {
+            return Due::Nothing;
+        };
+        if slot.feed.is_open(ordinal) || slot.feed.is_unrecorded(ordinal) {
+            return Due::Nothing;
+        }
+        let position = slot.feed.position();
+        // A revision that the reader has met is the first one for ever; that there is none, only up to the head.
+        let holds = |looked: &Looked| {
+            let met = looked.change.as_ref().is_some_and(|change| change.row().seq <= position);
+            looked.from == from && (met || looked.head >= position)
+        };
+        let recent = || {
+            let (change, head) = slot.tail.revision_from(ordinal, from, since)?;
+            Some(Looked { from, change, head })
+        };
+        let Some(looked) = looked.filter(holds).or_else(recent) else {
+            self.look(key, lane, ordinal, from, since);
+            return Due::Nothing;
+        };
+        if let Some(change) = &looked.change
+            && !slot.feed.may_issue(change.row().seq)
+        {
+            slot.feed.want_issue(Seq(change.row().seq.0 + block));
+            slot.looked.insert(ordinal, looked);
+            return Due::Marks;
+        }
+        let next = slot.feed.next_revision(ordinal, looked.change.as_deref().map(Change::row));
+        self.mark_dirty(key, lane, false);
+        match (next, looked.change) {
+            (Next::Send(attempt), Some(change)) => return Due::Job(attempt, change),
+            (Next::Passed, _) => self.owe_next(key, lane, ordinal),
+            _ => sweeping::go_on(self, key),
+        }
+        Due::Nothing
+    }
+
+    /// The next revision of a document goes out once the record is durable that says so; so that is written soon.
+    pub fn owe_next(&mut self, key: usize, lane: u8, ordinal: Ordinal) {
+        self.subscribers[key].lanes[usize::from(lane)].swept.push(ordinal);
+        self.hurry(key, lane);
+    }
+
+    /// Looks for the next revision in the store; the document is due again when it is found.
+    fn look(&mut self, key: usize, lane: u8, ordinal: Ordinal, from: Seq, since: Seq) {
+        let subscriber = &mut self.subscribers[key];
+        let number = subscriber.compiled.number;
+        let slot = &mut subscriber.lanes[usize::from(lane)];
+        slot.fetching += 1;
+        let id = slot.tail.lane();
+        let (shard, shared) = (self.handle(), self.shared.clone());
+        self.tasks.spawn_local(async move {
+            let (change, head) = loop {
+                match shared.pages.next_revision(id, since, ordinal, from).await {
+                    Ok(found) => break found,
+                    Err(error) => {
+                        if !may_try_again(&shared, error).await {
+                            return;
+                        }
+                    }
+                }
+            };
+            let mut shard = shard.borrow_mut();
+            let Some(subscriber) = shard.subscriber(key, number) else { return };
+            let Some(slot) = subscriber.lanes.get_mut(lane) else { return };
+            slot.fetching = slot.fetching.saturating_sub(1);
+            slot.looked.insert(ordinal, Looked { from, change, head });
+            subscriber.due.push_front((lane, ordinal));
+            shard.ready(key);
+        });
+    }
+
+    /// What a feed still needs of the history. `None` if it needs nothing.
+    pub fn owes(&self, number: SubscriptionNumber, lane: u8) -> Option<Owes> {
+        let subscriber = &self.subscribers[*self.by_number.get(&number)?];
+        let feed = &subscriber.lanes.get(lane)?.feed;
+        let owed = feed.waiting().values().map(|standing| (standing.ordinal, standing.owed_from()));
+        Some(Owes { since: feed.since()?, cursor: feed.recorded_cursor(), owed: owed.collect() })
+    }
+
+    /// Revisions are about to go that a feed may need. Answers how many it will never send for that.
+    pub fn lose(&mut self, number: SubscriptionNumber, lane: u8, revisions: &[(Ordinal, Seq)]) -> usize {
+        let Some(&key) = self.by_number.get(&number) else { return 0 };
+        let Some(slot) = self.subscribers[key].lanes.get_mut(lane) else { return 0 };
+        for (ordinal, _) in revisions {
+            slot.looked.remove(ordinal);
+        }
+        let lost = slot.feed.lose(revisions);
+        self.mark_dirty(key, lane, false);
+        lost as usize
+    }
+}
