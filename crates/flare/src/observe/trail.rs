@@ -57,7 +57,8 @@ impl Trail {
         });
         let whole = outcome != Outcome::Delivered || ring.is_sampled(self.limits.sample);
         let entry = build(self.next, whole);
-        if self.limits.quantity == 0 {
+        // One that is larger than all the room there is would push out the others, and then go itself.
+        if self.limits.quantity == 0 || entry.bytes() > self.limits.bytes {
             return;
         }
         self.bytes += entry.bytes();
@@ -148,7 +149,7 @@ mod tests {
         assert_eq!(trail.bytes, counted, "what is counted is what is there");
         assert_eq!(kept(&trail, 19), [199], "the newest is kept");
         push(&mut trail, &many[0], 1000, 50_000);
-        assert_eq!(trail.bytes, 0, "one that is larger than all there is room for is not kept");
+        assert_eq!(trail.bytes, counted, "one that is larger than all the room there is is not kept");
     }
 
     #[test]

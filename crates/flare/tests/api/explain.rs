@@ -122,6 +122,24 @@ async fn a_disabled_subscription_says_why() {
 }
 
 #[tokio::test]
+async fn what_a_client_pulled_is_with_it_on_a_lease() {
+    let story = Story::begin().await;
+    let url = story.receiver.url("/told");
+    let subscription = story.subscribe(json!({"endpoint": {"url": url}, "mode": "passive"})).await;
+    story.put(1, 1).await;
+    let waiting = until_verdict(&story, &subscription, &document_url(1), "waiting").await;
+    assert!(words(&waiting, "standing").contains("yet to come to"), "{waiting}");
+    let path = format!("{subscription}/reserve?wait=10s&lease=1h");
+    let reserved = story.api().send("POST", &path, &[], "").await.expect(200).json();
+    assert_eq!(reserved["messages"].as_array().unwrap().len(), 1, "{reserved}");
+    let leased = explain(&story, &subscription, &document_url(1)).await;
+    assert_eq!(leased["verdict"], "inFlight", "{leased}");
+    assert!(words(&leased, "attempt").contains("on a lease that ends in"), "{leased}");
+    let page = story.api().get(&format!("{subscription}/documents?lagging=true")).await.expect(200).json();
+    assert!(page["documents"][0]["why"].as_str().unwrap().contains("lease"), "{page}");
+}
+
+#[tokio::test]
 async fn odd_questions_are_refused_by_name() {
     let story = Story::begin().await;
     let subscription = story.subscribe_simply(json!({})).await;

@@ -32,6 +32,8 @@ async fn a_sample_is_sent_marked_and_not_recorded_even_while_paused() {
         assert_eq!(told["webhookId"], sent.header("webhook-id"));
         assert_eq!(sent.json()["document"], json!({"rev": 1, "sample": true}));
         assert_eq!(sent.header("x-token"), "hunter2");
+        assert!(sent.header("webhook-signature").starts_with("v1,"), "signed like any other: {sent:?}");
+        assert_eq!(told["request"]["headers"]["webhook-signature"], json!(["[redacted]"]));
         assert!(!told.to_string().contains("hunter2"), "{told}");
     }
     let requests = story.receiver.requests();
