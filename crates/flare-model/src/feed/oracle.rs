@@ -219,6 +219,10 @@ impl Watch for Oracle {
             }
             Answer::Discard | Answer::Refused | Answer::RefusedAtLast => Given::Less,
         };
+        // A sweep for a changed filter that comes by later tells what is in doubt once more.
+        if given == Given::Less && self.filter > 0 {
+            pair.sifted.get_or_insert(last);
+        }
         if !matches!(answer, Answer::Lost | Answer::Refused) {
             (pair.ended, pair.given) = (attempt.seq, given);
             if last >= pair.since {
@@ -355,7 +359,9 @@ fn scope(die: u32) -> Scope {
         beginnings: 1,
         leases: pick(20, &[0, 0, 6, 24]) as u8,
         refilters: if filters { 3 } else { 0 },
-        changes: if filters { 0 } else { pick(22, &[0, 0, 3]) as u8 },
+        // The exhaustive check sees these; with 40 events and several crashes there are ways that are not understood
+        // yet, and the API refuses the change until they are.
+        changes: 0,
         trims: if filters { 0 } else { pick(26, &[0, 3]) as u8 },
     };
     Scope {
@@ -495,6 +501,7 @@ fn the_oracle_sees_when_a_rule_is_gone() {
         Rule::OtherLog,
         Rule::OtherDocuments,
         Rule::JudgeRemoved,
+        Rule::SinceNow,
     ];
     let wanted = Rule::ALL.into_iter().filter(|rule| !unseen.contains(rule));
     let breaks = |seed: u64, rule: &Rule| {

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -232,74 +231,17 @@ async fn a_history_that_nobody_wants_any_more_goes() {
 }
 
 #[tokio::test]
-async fn a_subscription_changes_to_every_revision_and_back() {
+async fn the_choice_of_revisions_is_made_once_for_now() {
     let story = Story::begin().await;
     let subscription = story.subscribe_simply(json!({})).await;
-    let wants = async |revision: &str| {
+    for (revision, words) in [("all", "cannot be changed yet"), ("some", "`last` or `all`")] {
         let patch = json!({"delivery": {"revision": revision}});
-        let shown = story.api().patch(&subscription, &patch).await.expect(200).json();
-        assert_eq!(shown["delivery"]["revision"], revision);
-    };
-    story.command(&subscription, "pause").await.expect(200);
-    story.put(1, 1).await;
-    story.put(1, 2).await;
-    wants("all").await;
-    for revision in 3..=5 {
-        story.put(1, revision).await;
+        story.api().patch(&subscription, &patch).await.refused(400, &["delivery.revision", words]);
     }
-    story.command(&subscription, "resume").await.expect(200);
-    story.settled(&subscription).await;
-    assert_eq!(revisions(&story.receiver.requests(), 1), [2, 3, 4, 5], "from the state at the change on");
-    story.command(&subscription, "pause").await.expect(200);
-    story.put(1, 6).await;
-    story.put(1, 7).await;
-    wants("last").await;
-    story.put(1, 8).await;
-    story.command(&subscription, "resume").await.expect(200);
-    story.settled(&subscription).await;
-    assert_eq!(revisions(&story.receiver.requests(), 1), [2, 3, 4, 5, 8]);
-    story
-        .api()
-        .patch(&subscription, &json!({"delivery": {"revision": "some"}}))
-        .await
-        .refused(400, &["delivery.revision", "`last` or `all`"]);
-}
-
-#[tokio::test]
-async fn a_change_between_the_modes_survives_a_kill_right_after_it() {
-    if !store_is_durable() {
-        return eprintln!("SKIPPED: there is nothing to lose without a disk");
-    }
-    // One at a time and slowly, so that much is owed at every kill.
-    let slow = |_: &Request| Reply::After(Duration::from_millis(5), Box::new(Reply::Status(200)));
-    let mut story = Story::told(Receiver::answering(slow).await).await;
-    let subscription = story.subscribe_simply(every()).await;
-    let mut revision = 0;
-    for mode in ["last", "all", "last", "all"] {
-        for _ in 0..10 {
-            revision += 1;
-            for document in 0..6 {
-                story.put(document, revision).await;
-            }
-        }
-        let patch = json!({"delivery": {"revision": mode}});
-        story.api().patch(&subscription, &patch).await.expect(200);
-        story.flare.kill();
-        story.receiver.drained().await;
-        story.flare.restart().await;
-    }
-    let from = revision;
-    for _ in 0..10 {
-        revision += 1;
-        for document in 0..6 {
-            story.put(document, revision).await;
-        }
-    }
-    story.settled(&subscription).await;
-    for (document, mut got) in told_in_order(&story.receiver.requests()) {
-        got.dedup();
-        let expected: Vec<i64> = (from..=revision).collect();
-        assert!(got.ends_with(&expected), "{document}: {got:?} from {from} on");
-        assert!(got.starts_with(&[1]), "{document}: {got:?}");
-    }
+    let same = json!({"delivery": {"revision": "last", "concurrency": 3}});
+    let shown = story.api().patch(&subscription, &same).await.expect(200).json();
+    assert_eq!(
+        (&shown["delivery"]["revision"], &shown["delivery"]["concurrency"]),
+        (&json!("last"), &json!(3))
+    );
 }
