@@ -16,6 +16,7 @@ mod event;
 mod examine;
 mod history;
 mod homes;
+mod inspect;
 mod interest;
 mod judge;
 mod lanes;
