@@ -9,7 +9,7 @@ use flare_model::subscription::Revisions;
 
 use super::change::Change;
 use super::control::Owes;
-use super::loading::may_try_again;
+use super::loading::insist;
 use super::shard::Shard;
 use super::subscriber::FeedLane;
 use super::sweeping;
@@ -111,16 +111,8 @@ impl Shard {
         let id = slot.tail.lane();
         let (shard, shared) = (self.handle(), self.shared.clone());
         self.tasks.spawn_local(async move {
-            let (change, head) = loop {
-                match shared.pages.next_revision(id, since, ordinal, from).await {
-                    Ok(found) => break found,
-                    Err(error) => {
-                        if !may_try_again(&shared, error).await {
-                            return;
-                        }
-                    }
-                }
-            };
+            let read = || shared.pages.next_revision(id, since, ordinal, from);
+            let Some((change, head)) = insist(&shared, read).await else { return };
             let mut shard = shard.borrow_mut();
             let Some(subscriber) = shard.subscriber(key, number) else { return };
             let Some(slot) = subscriber.lanes.get_mut(lane) else { return };

@@ -10,8 +10,25 @@ use super::shard::{Shard, Shared};
 /// A store that cannot be read now is asked again so often.
 pub const PATIENCE: Duration = Duration::from_millis(100);
 
+/// Reads until the store can be read. `None`: it never will, and the node stops.
+pub async fn insist<T, F>(shared: &Shared, read: impl Fn() -> F) -> Option<T>
+where
+    F: Future<Output = Result<T, ProviderError>>,
+{
+    loop {
+        match read().await {
+            Ok(found) => return Some(found),
+            Err(error) => {
+                if !may_try_again(shared, error).await {
+                    return None;
+                }
+            }
+        }
+    }
+}
+
 /// Waits if trying again makes sense; otherwise the node has to stop.
-pub async fn may_try_again(shared: &Shared, error: ProviderError) -> bool {
+async fn may_try_again(shared: &Shared, error: ProviderError) -> bool {
     if error.kind != ErrorKind::Unavailable {
         shared.report.fatal(error);
         return false;
@@ -33,16 +50,8 @@ impl Shard {
         let (position, tail, since) = (slot.feed.position(), slot.tail.clone(), slot.feed.since());
         let (shard, shared) = (self.handle(), self.shared.clone());
         self.tasks.spawn_local(async move {
-            let page = loop {
-                match shared.pages.page(tail.lane(), position, tail.floor(), since).await {
-                    Ok(page) => break page,
-                    Err(error) => {
-                        if !may_try_again(&shared, error).await {
-                            return;
-                        }
-                    }
-                }
-            };
+            let read = || shared.pages.page(tail.lane(), position, tail.floor(), since);
+            let Some(page) = insist(&shared, read).await else { return };
             let mut shard = shard.borrow_mut();
             let Some(subscriber) = shard.subscriber(key, number) else { return };
             let Some(slot) = subscriber.lanes.get_mut(lane) else { return };
@@ -63,16 +72,8 @@ impl Shard {
         let id = slot.tail.lane();
         let (shard, shared) = (self.handle(), self.shared.clone());
         self.tasks.spawn_local(async move {
-            let (change, head) = loop {
-                match shared.pages.document(id, ordinal).await {
-                    Ok(found) => break found,
-                    Err(error) => {
-                        if !may_try_again(&shared, error).await {
-                            return;
-                        }
-                    }
-                }
-            };
+            let read = || shared.pages.document(id, ordinal);
+            let Some((change, head)) = insist(&shared, read).await else { return };
             let mut shard = shard.borrow_mut();
             let Some(subscriber) = shard.subscriber(key, number) else { return };
             let Some(slot) = subscriber.lanes.get_mut(lane) else { return };

@@ -10,7 +10,7 @@ use flare_model::document::{Document, Row};
 use flare_model::feed::{Attempt, Kept, Verdict};
 use flare_model::ids::{FeedId, Ordinal, SubscriptionNumber};
 
-use super::loading::may_try_again;
+use super::loading::insist;
 use super::shard::Shard;
 
 /// Bytes of a lane's states that may wait for their record. When full: the lane's reader waits for it too.
@@ -159,16 +159,8 @@ impl Shard {
         self.states.reading.insert((feed, life, ordinal));
         let (shard, shared) = (self.handle(), self.shared.clone());
         self.tasks.spawn_local(async move {
-            let found = loop {
-                match shared.ledger.state(feed, life, ordinal).await {
-                    Ok(found) => break found,
-                    Err(error) => {
-                        if !may_try_again(&shared, error).await {
-                            return;
-                        }
-                    }
-                }
-            };
+            let read = || shared.ledger.state(feed, life, ordinal);
+            let Some(found) = insist(&shared, read).await else { return };
             let mut shard = shard.borrow_mut();
             // Unless the document was delivered meanwhile: then what was read is not the newest.
             if shard.states.reading.remove(&(feed, life, ordinal)) {

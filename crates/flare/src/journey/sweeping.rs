@@ -7,7 +7,7 @@ use flare_model::ids::{Seq, SubscriptionNumber};
 
 use super::change::Change;
 use super::interest::{self, Turn};
-use super::loading::may_try_again;
+use super::loading::insist;
 use super::shard::Shard;
 
 /// A sweep hands over more when fewer than so many documents of the subscription wait.
@@ -36,16 +36,8 @@ pub fn go_on(shard: &mut Shard, key: usize) {
     let (after, upto, id) = (sweep.position, sweep.end, slot.tail.lane());
     let (handle, shared) = (shard.handle(), shard.shared.clone());
     shard.tasks.spawn_local(async move {
-        let page = loop {
-            match shared.pages.sweep(id, after, upto).await {
-                Ok(page) => break page,
-                Err(error) => {
-                    if !may_try_again(&shared, error).await {
-                        return;
-                    }
-                }
-            }
-        };
+        let read = || shared.pages.sweep(id, after, upto);
+        let Some(page) = insist(&shared, read).await else { return };
         let filled = fill(&mut handle.borrow_mut(), key, number, lane, after, page);
         if filled == Page::Busy {
             tokio::time::sleep(RECESS).await;
