@@ -1,5 +1,6 @@
-//! In: the git checkout, if there is one, `FLARE_GIT_SHA` and `SOURCE_DATE_EPOCH`. Out: `FLARE_BUILD_SHA` and
-//! `FLARE_BUILD_TIME` for version.rs.
+//! In: the git checkout, if there is one, `FLARE_GIT_SHA` and `SOURCE_DATE_EPOCH`. Out: `BUILT_SHA` and
+//! `BUILT_TIME` for version.rs.
+//! Their names do not begin with `FLARE_`: `cargo run` hands them to the program, which refuses variables it does not know.
 //!
 //! The time is that of the commit, never that of the compilation: the same source gives the same binary, and a build
 //! with nothing to do does nothing.
@@ -25,8 +26,8 @@ fn main() {
         .or_else(|| of_git(&["-c", "log.showSignature=false", "show", "-s", "--format=%ct", "HEAD"]))
         .and_then(|seconds| seconds.parse().ok())
         .map(rfc3339);
-    println!("cargo::rustc-env=FLARE_BUILD_SHA={}", sha.as_deref().unwrap_or("unknown"));
-    println!("cargo::rustc-env=FLARE_BUILD_TIME={}", time.as_deref().unwrap_or("unknown"));
+    println!("cargo::rustc-env=BUILT_SHA={}", sha.as_deref().unwrap_or("unknown"));
+    println!("cargo::rustc-env=BUILT_TIME={}", time.as_deref().unwrap_or("unknown"));
 }
 
 /// The directory of this crate. Asked at run time: cargo takes a compiled script from one checkout to another that

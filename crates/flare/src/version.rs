@@ -6,15 +6,15 @@ use serde::Serialize;
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The git commit it was built from, short; `unknown` where there was none.
-pub const SHA: &str = env!("FLARE_BUILD_SHA");
+pub const SHA: &str = env!("BUILT_SHA");
 
 /// The time of that commit, or of `SOURCE_DATE_EPOCH`, in RFC 3339; `unknown` where there was neither. It is not the
 /// time of the compilation, so that the same source gives the same binary.
-pub const BUILD_TIME: &str = env!("FLARE_BUILD_TIME");
+pub const BUILD_TIME: &str = env!("BUILT_TIME");
 
 /// All of it on one line.
 pub const LONG: &str =
-    concat!(env!("CARGO_PKG_VERSION"), " (", env!("FLARE_BUILD_SHA"), ", ", env!("FLARE_BUILD_TIME"), ")");
+    concat!(env!("CARGO_PKG_VERSION"), " (", env!("BUILT_SHA"), ", ", env!("BUILT_TIME"), ")");
 
 /// All of it for machines. The API's `GET /` and `/status` answer with the same fields.
 #[derive(Debug, Clone, Copy, Serialize)]
