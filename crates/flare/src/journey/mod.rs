@@ -64,7 +64,8 @@ pub use subscriber::Standstill;
 pub use trial::{Trial, Tried};
 
 use crate::door::{Chance, Clock};
-use crate::observe::{self, Gauges, Observe};
+use crate::observe::{self, Observe};
+use census::Census;
 use errand::Errand;
 use homes::{Homes, Merge, Spread};
 use pages::Pages;
@@ -246,18 +247,20 @@ impl Journey {
     }
 
     /// How everything stands, all threads summed up. `None`: the node is stopping.
-    pub async fn census(&self) -> Option<Gauges> {
+    pub async fn census(&self) -> Option<Census> {
         let mut answers = Vec::with_capacity(self.threads.len());
         for thread in &self.threads {
             let (reply, answer) = oneshot::channel();
             let _ = thread.send(Command::Census(reply)).await;
             answers.push(answer);
         }
-        let mut sum = Gauges::default();
+        let mut all = Census::default();
         for answer in answers {
-            sum.add(&answer.await.ok()?);
+            let one = answer.await.ok()?;
+            all.gauges.add(&one.gauges);
+            all.took = all.took.max(one.took);
         }
-        Some(sum)
+        Some(all)
     }
 
     /// Sends a test from one of the threads that serve the subscription.

@@ -7,6 +7,7 @@ mod explain;
 mod filters;
 mod history;
 mod intake;
+mod metrics;
 mod notices;
 mod overview;
 mod passive;
@@ -101,6 +102,8 @@ pub struct App {
     rearrangements: Rearrangements,
     /// Changes of the catalog happen one after the other, so that memory and store agree.
     catalog: tokio::sync::Mutex<()>,
+    /// What metrics say of the store and the process, for a few seconds.
+    measured: tokio::sync::Mutex<metrics::Measured>,
     /// Tests under way.
     tests: tokio::sync::Semaphore,
 }
@@ -145,6 +148,7 @@ impl App {
             notices,
             rearrangements,
             catalog: tokio::sync::Mutex::default(),
+            measured: tokio::sync::Mutex::default(),
             tests: tokio::sync::Semaphore::new(trials::AT_ONCE),
         }
     }
