@@ -144,7 +144,8 @@ impl App {
 
     /// Reads the whole catalog and takes all feeds over.
     pub async fn load(&self) -> Result<(), ProviderError> {
-        const BATCH: usize = 1000;
+        // What is read of a batch is in memory twice for a moment, and with it the feeds of all its lanes.
+        const BATCH: usize = 200;
         let mut after = 0;
         loop {
             let entities = self.store.catalog.list(EntityKind::Resource, after, BATCH).await?;
