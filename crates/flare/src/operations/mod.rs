@@ -155,7 +155,8 @@ impl App {
 
     /// Reads the whole catalog and takes all feeds over.
     pub async fn load(&self) -> Result<(), ProviderError> {
-        const BATCH: usize = 1000;
+        // What is read of a batch is in memory twice for a moment, and with it the feeds of all its lanes.
+        const BATCH: usize = 200;
         let mut after = 0;
         loop {
             let entities = self.store.catalog.list(EntityKind::Resource, after, BATCH).await?;
@@ -215,10 +216,11 @@ impl App {
     fn compile(&self, entity: &Entity) -> Done<Arc<Subscription>> {
         let parent = ResourceId::new(entity.parent.as_deref().unwrap_or_default());
         let resource = self.registry.resource(&parent).ok_or_else(|| unknown_resource(&parent))?;
-        let stored: Stored =
+        let mut stored: Stored =
             serde_json::from_str(&entity.body).map_err(|e| Invalid::new("subscription", e))?;
-        let mut draft = stored.draft.clone();
-        let spec = check(&mut draft, &resource, &self.limits)?;
+        stored.secrets.shrink_to_fit();
+        stored.replays.shrink_to_fit();
+        let spec = check(&stored.draft, &resource, &self.limits)?;
         let id = SubscriptionId::new(entity.id.as_str());
         let number = SubscriptionNumber(entity.number);
         let incarnation = self.store.documents.incarnation();
@@ -227,7 +229,7 @@ impl App {
             Compiled::new(id, number, stored.filter_changes, resource, spec, incarnation, &self.user_agent)
                 .signed(signer);
         let compiled = Arc::new(compiled);
-        Ok(Arc::new(Subscription { stored, draft, version: entity.version, compiled }))
+        Ok(Arc::new(Subscription { stored, version: entity.version, compiled }))
     }
 
     /// Does what delivery threads ask for, until they are gone.
