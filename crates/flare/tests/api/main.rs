@@ -33,6 +33,9 @@ mod limits;
 mod order;
 mod passive;
 mod patches;
+#[cfg(feature = "cpu-profile")]
+mod pprof;
+mod profiles;
 mod program;
 mod replays;
 mod resources;
