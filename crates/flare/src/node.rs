@@ -164,6 +164,10 @@ async fn serve(config: Config, cores: usize, company: Company) -> anyhow::Result
         let app = app.clone();
         async move { app.keep_house().await }
     });
+    chores.spawn({
+        let app = app.clone();
+        async move { app.sample().await }
+    });
     let server =
         http::server::serve(listener, http::routes(app.clone()), &app.config.http.server, stop.clone());
     let mut server = std::pin::pin!(server);

@@ -13,11 +13,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
 use tokio_util::task::TaskTracker;
 
+use super::census;
 use super::compiled::Compiled;
 use super::control::Command;
 use super::errand;
 use super::homes::Spread;
-use super::lanes::Lanes;
+use super::lanes::{Lanes, Noted};
 use super::pace::{Bucket, Fortune};
 use super::recorder;
 use super::shard::{Shard, Shared};
@@ -167,6 +168,9 @@ fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
         Command::Dead(number, reply) => {
             let _ = reply.send(shard.dead(number));
         }
+        Command::Census(reply) => {
+            shard.tasks.spawn_local(census::take(shard.handle(), reply));
+        }
         Command::Errand(errand) => {
             shard.tasks.spawn_local(errand::run(shard.shared.clone(), *errand));
         }
@@ -201,6 +205,7 @@ impl Shard {
             let mut feed = Feed::open(saved, head);
             feed.keep_states(keeps_state);
             FeedLane {
+                noted: Noted::default(),
                 id,
                 feed,
                 tail,
@@ -428,5 +433,8 @@ impl Shard {
 fn select(compiled: &Compiled, lanes: &mut Lanes) {
     for lane in lanes.iter_mut() {
         lane.feed.select(compiled.spec.filter.is_some(), compiled.filter_changes);
+    }
+    for lane in lanes.numbers() {
+        lanes.note(lane);
     }
 }

@@ -33,6 +33,7 @@ mod limits;
 mod order;
 mod passive;
 mod patches;
+mod plots;
 #[cfg(feature = "cpu-profile")]
 mod pprof;
 mod profiles;

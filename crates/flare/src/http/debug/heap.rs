@@ -1,4 +1,4 @@
-//! `GET /debug/pprof/heap`: who holds memory. No build has it yet; whoever may ask is told so.
+//! `GET /debug/pprof/heap`: who holds memory. The allocator cannot say; whoever may ask is told so.
 
 use axum::Extension;
 use axum::extract::State;
@@ -20,7 +20,6 @@ pub async fn handle(
     Err(ApiError::new(
         StatusCode::NOT_IMPLEMENTED,
         "Not in this build",
-        "heap profiles need an allocator that keeps them, and this build has none; heaptrack or jemalloc's own \
-         profiler, preloaded, can look at the process from outside",
+        "heap profiles need an allocator that keeps them, and this one (mimalloc) does not",
     ))
 }
