@@ -88,6 +88,22 @@ async fn a_rate_is_kept_over_a_restart_and_nearly_used_up() {
 }
 
 #[tokio::test]
+async fn a_hundred_a_second_is_a_hundred_a_second_over_ten_seconds() {
+    let story = Story::begin().await;
+    let rate = json!({"quantity": 100, "interval": "1s"});
+    story.subscribe_simply(json!({"rateLimit": rate})).await;
+    for document in 0..1_100 {
+        story.put(document, 1).await;
+    }
+    let requests = story.receiver.wait_for(1_080).await;
+    never_more_than(&requests, 10.0, 100.0);
+    // Not from the first one on: the bucket was full then.
+    let from = requests[30].at;
+    let count = requests.iter().filter(|r| r.at > from && r.at <= from + Duration::from_secs(10)).count();
+    assert!((950..=1_020).contains(&count), "{count} in ten seconds");
+}
+
+#[tokio::test]
 async fn connections_to_one_host_are_capped_over_all_its_subscriptions() {
     let setup = crate::support::Setup::default()
         .with("FLARE_HTTP_CLIENT_CONNECTIONS_PER_HOST", "4")
