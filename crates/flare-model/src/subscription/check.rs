@@ -105,7 +105,6 @@ pub fn check(draft: &mut Draft, resource: &Resource, limits: &Limits) -> Result<
         revisions: revisions(delivery.revision.as_deref())?,
     };
     check_shards(spec.shards, &spec, resource)?;
-    check_together(&spec)?;
     fill_defaults(draft, &spec);
     Ok(spec)
 }
@@ -136,16 +135,6 @@ fn fill_defaults(draft: &mut Draft, spec: &Spec) {
     draft.mode = Some(spec.mode);
     draft.start = Some(spec.start);
     draft.shards = Some(spec.shards);
-}
-
-/// An expression is asked about the newest revision; which of several it is to decide about is not settled yet.
-fn check_together(spec: &Spec) -> Result<(), Invalid> {
-    let problem = "cannot be combined with `delivery.revision: all` yet; use `last`, or leave it out";
-    match spec.revisions {
-        Revisions::All if spec.filter.is_some() => Err(Invalid::new("filter", problem)),
-        Revisions::All if spec.when.is_some() => Err(Invalid::new("when", problem)),
-        _ => Ok(()),
-    }
 }
 
 /// Each shard serves at least a lane, with at least one request at once and one token of the rate limit.
