@@ -207,8 +207,9 @@ impl Entry {
         };
         let exchange = excerpt.map(|excerpt| {
             // Built again, as it was sent: to keep every request in case it fails would cost those that do not.
+            let Job { compiled, change, attempt, state, .. } = job;
             let request =
-                message::request(&job.compiled, &job.change, &job.attempt, job.state.as_deref(), began);
+                message::request(compiled, change, attempt, state.as_deref(), began, HeaderMap::new());
             Arc::new(Exchange::of(&request, ending, excerpt))
         });
         let document = &job.change.document;

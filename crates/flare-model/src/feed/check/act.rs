@@ -18,7 +18,8 @@ impl<W: Watch> World<W> {
     /// One step, taken. An error is a promise broken.
     pub fn take(&mut self, step: Step, scope: &Scope) -> Result<(), String> {
         self.happens(step, scope)?;
-        if let Some(ordinal) = self.feed.waiting.keys().find(|ordinal| self.feed.dead.contains(ordinal.0)) {
+        if let Some(ordinal) = self.feed.waiting.keys().find(|ordinal| self.feed.few.dead.contains(ordinal.0))
+        {
             return Err(format!("document {ordinal} is owed and given up"));
         }
         let Left { crashes, stops, restores, .. } = self.left;
@@ -181,7 +182,7 @@ impl<W: Watch> World<W> {
         }
         // A row that stands already is decided on when it is retried.
         let stands = self.feed.waiting.get(&row.ordinal);
-        let settled = self.feed.was_ahead(row.seq) || self.feed.extras.contains(&row.seq);
+        let settled = self.feed.was_ahead(row.seq) || self.feed.few.extras.contains(&row.seq);
         let decided = match self.feed.is_in_turn() {
             false => stands.is_none_or(|standing| standing.seq != row.seq),
             true => stands.is_none() && !settled && !self.feed.is_open(row.ordinal),
@@ -423,7 +424,7 @@ impl<W: Watch> World<W> {
                 if sweep.kind == SweepKind::Beginning
                     && self.look(&row) == Look::Out
                     && !self.feed.held.contains(row.ordinal.0)
-                    && !self.feed.doubt.contains(row.ordinal.0) =>
+                    && !self.feed.few.doubt.contains(row.ordinal.0) =>
             {
                 let stands = self.feed.waiting.contains_key(&row.ordinal);
                 self.watch.passes(&self.seen(&row), stands)

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use roaring::RoaringTreemap;
 
+use super::super::few::Sets;
 use super::super::open::Judge;
 use super::super::{
     Ahead, Attempt, Delta, Feed, Filtering, Kept, Open, Record, Saved, Standing, State, Sweep, SweepKind,
@@ -218,20 +219,13 @@ impl Print {
         let Feed {
             read,
             holes,
-            extras,
-            outran,
             issued,
             held,
-            doubt,
             waiting,
-            dead,
             open,
-            again,
-            unrecorded,
             judge,
-            unjudged,
             since,
-            more,
+            few,
             sweep,
             changes,
             filtering,
@@ -241,6 +235,7 @@ impl Print {
             delta,
             rules: _,
         } = feed;
+        let Sets { extras, outran, doubt, dead, again, unrecorded, unjudged, more } = &**few;
         self.word(*changes);
         self.filtering(filtering);
         self.word(read.0);
@@ -266,7 +261,7 @@ impl Print {
         self.bitmap(unjudged);
         self.seqs(since);
         self.ordinals(more);
-        self.list(sweep, Print::sweep);
+        self.list(sweep.as_deref(), Print::sweep);
         self.delta(delta, *issued, recording);
     }
 }

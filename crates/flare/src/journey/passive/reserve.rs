@@ -187,7 +187,8 @@ impl Shard {
             self.subscribers[key].in_flight -= 1;
             let Some(token) = self.lease(key, lane, &attempt, lease) else { continue };
             // Whole: how it ends may be heard in another life, when nobody knows any more what was in it.
-            let request = notification::request(&compiled, &change, &attempt, None, self.shared.clock.now());
+            let (now, room) = (self.shared.clock.now(), http::HeaderMap::new());
+            let request = notification::request(&compiled, &change, &attempt, None, now, room);
             if compiled.spec.keeps_state() {
                 self.forget_state(key, lane, attempt.ordinal);
             }
