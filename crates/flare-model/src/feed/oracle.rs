@@ -133,13 +133,11 @@ impl Oracle {
         (must, self.rows[doc].excused.then_some(doubting))
     }
 
-    /// Nothing is owed of a document, but what the client has may be in doubt: then a sweep for a changed filter that
-    /// comes by later tells it once more.
-    fn leaves_doubt(&mut self, doc: usize) {
-        let (may_have, may_lack) = self.knows(doc);
-        let (last, pair) = (self.requests.len(), &mut self.rows[doc]);
-        if self.filter > 0 && (may_have && may_lack || pair.excused) {
-            pair.sifted.get_or_insert(last);
+    /// Nothing is owed of a document, but the client has not what it is to have, or that is in doubt: a sweep for a
+    /// changed filter that comes by later does not know that nobody wanted it, and tells it once more.
+    fn may_be_told_again(&mut self, doc: usize) {
+        if self.filter > 0 {
+            self.rows[doc].sifted.get_or_insert(self.requests.len());
         }
     }
 
@@ -236,7 +234,7 @@ impl Watch for Oracle {
         }
         // One that failed is owed, or given up: neither is the sweep's.
         if answer == Answer::Discard {
-            self.leaves_doubt(doc);
+            self.may_be_told_again(doc);
         }
     }
 
@@ -266,7 +264,11 @@ impl Watch for Oracle {
         let pair = &mut self.rows[number(row)];
         let (ended, excused) = (row.seq.max(pair.ended), pair.excused);
         *pair = Pair { ended, excused, given: Given::Less, sifted: pair.sifted, ..Pair::default() };
-        self.leaves_doubt(number(row));
+        // What nobody tells now, nobody tells then; but what is in doubt is taken as lacking, or as there.
+        let (may_have, may_lack) = self.knows(number(row));
+        if may_have && may_lack || excused {
+            self.may_be_told_again(number(row));
+        }
     }
 
     fn refilters(&mut self) {
@@ -290,7 +292,7 @@ impl Watch for Oracle {
     }
 
     fn drops(&mut self, doc: usize) {
-        self.leaves_doubt(doc);
+        self.may_be_told_again(doc);
     }
 
     fn reaches_tail(&mut self, read: Seq) {

@@ -56,7 +56,8 @@ impl Feed {
         }
         // Whether more is owed is known soon, and then it is decided under the new filter or it is not.
         let passed = |standing: &Standing| standing.state == State::Passed && standing.seq == row.seq;
-        if sweep.kind == SweepKind::Filter && self.waiting.get(&row.ordinal).is_some_and(passed) {
+        let unclear = self.waiting.get(&row.ordinal).is_some_and(passed);
+        if sweep.kind == SweepKind::Filter && unclear && self.rules.keeps(Rule::FilterWaits) {
             return Filled::Blocked;
         }
         let held = self.held.contains(row.ordinal.0);

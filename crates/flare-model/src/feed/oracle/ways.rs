@@ -265,3 +265,22 @@ fn the_oracle_sees_when_a_rule_is_gone() {
     let blind: Vec<Rule> = wanted.filter(|rule| !seen(rule)).collect();
     assert_eq!(blind, []);
 }
+
+#[test]
+fn a_standing_is_judged_alike_before_and_after_a_change_of_the_revisions_that_are_sent() {
+    use Step::{Answer as Answered, Ask, Change, Commit, Crash, Delete, Put, Read, Take};
+    // In the end document 3 stands for change 5, which the client has, and change 7 may have been sent.
+    let way = [
+        vec![Delete(0), Read, Delete(1), Take, Delete(2), Commit, Delete(3), Crash],
+        vec![Read, Put(3), Read, Put(2), Read, Take, Commit, Read, Answered(3, Answer::Success), Ask(3)],
+        vec![Read, Put(3), Read, Take, Commit, Crash],
+        vec![Read, Put(2), Put(1), Read, Change, Crash],
+    ];
+    let left = Left { events: 40, crashes: 5, replays: 5, changes: 3, ..SMALL.left };
+    let scope = Scope { docs: 4, left, records: Records::Apart, block: 2, again: true, ..SMALL };
+    let events: Vec<Event> = way.concat().into_iter().map(Event::Step).collect();
+    let mut told = Vec::new();
+    let result = Start::new(scope).follow(&events, &mut told);
+    assert_eq!(told.len(), events.len() + 1, "each step can happen: {told:#?}");
+    result.expect("a change has one identity");
+}
