@@ -6,12 +6,15 @@ mod drift;
 mod explain;
 mod filters;
 mod history;
+mod intake;
+mod metrics;
 mod notices;
 mod overview;
 mod passive;
 mod replays;
 mod resources;
 mod retention;
+mod sampling;
 mod secrets;
 mod shards;
 mod subscriptions;
@@ -41,6 +44,7 @@ use crate::config::Config;
 use crate::door::Clock;
 use crate::journey::{Compiled, Event, Journey, Standstill};
 use crate::network::Destinations;
+use crate::observe::History;
 use crate::registry::{Registry, Subscription};
 use crate::vault::Vault;
 
@@ -84,6 +88,8 @@ pub struct App {
     pub journey: Journey,
     /// Which addresses clients may have.
     pub destinations: Destinations,
+    /// What happened lately, for plots.
+    pub history: History,
     /// When the process began.
     pub started_at: Timestamp,
     /// Cancelled when the node stops.
@@ -96,6 +102,8 @@ pub struct App {
     rearrangements: Rearrangements,
     /// Changes of the catalog happen one after the other, so that memory and store agree.
     catalog: tokio::sync::Mutex<()>,
+    /// What metrics say of the store and the process, for a few seconds.
+    measured: tokio::sync::Mutex<metrics::Measured>,
     /// Tests under way.
     tests: tokio::sync::Semaphore,
 }
@@ -123,6 +131,7 @@ impl App {
         let user_agent = HeaderValue::from_str(&config.http.client.user_agent.value())
             .expect("the configuration checked the user agent");
         let started_at = clock.now();
+        let history = History::new(clock.clone());
         App {
             config,
             clock,
@@ -130,6 +139,7 @@ impl App {
             registry: Registry::default(),
             journey,
             destinations,
+            history,
             started_at,
             stop: CancellationToken::new(),
             vault,
@@ -138,13 +148,15 @@ impl App {
             notices,
             rearrangements,
             catalog: tokio::sync::Mutex::default(),
+            measured: tokio::sync::Mutex::default(),
             tests: tokio::sync::Semaphore::new(trials::AT_ONCE),
         }
     }
 
     /// Reads the whole catalog and takes all feeds over.
     pub async fn load(&self) -> Result<(), ProviderError> {
-        const BATCH: usize = 1000;
+        // What is read of a batch is in memory twice for a moment, and with it the feeds of all its lanes.
+        const BATCH: usize = 200;
         let mut after = 0;
         loop {
             let entities = self.store.catalog.list(EntityKind::Resource, after, BATCH).await?;
@@ -204,8 +216,10 @@ impl App {
     fn compile(&self, entity: &Entity) -> Done<Arc<Subscription>> {
         let parent = ResourceId::new(entity.parent.as_deref().unwrap_or_default());
         let resource = self.registry.resource(&parent).ok_or_else(|| unknown_resource(&parent))?;
-        let stored: Stored =
+        let mut stored: Stored =
             serde_json::from_str(&entity.body).map_err(|e| Invalid::new("subscription", e))?;
+        stored.secrets.shrink_to_fit();
+        stored.replays.shrink_to_fit();
         let spec = check(&stored.draft, &resource, &self.limits)?;
         let id = SubscriptionId::new(entity.id.as_str());
         let number = SubscriptionNumber(entity.number);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::{Receiver, Reply, Request, Story, store_is_durable};
+use crate::support::{Receiver, Reply, Request, Story, document_url, store_is_durable};
 
 fn slow(millis: u64) -> Reply {
     Reply::After(Duration::from_millis(millis), Box::new(Reply::Status(200)))
@@ -91,10 +91,13 @@ async fn a_rate_is_kept_over_a_restart_and_nearly_used_up() {
 async fn a_hundred_a_second_is_a_hundred_a_second_over_ten_seconds() {
     let story = Story::begin().await;
     let rate = json!({"quantity": 100, "interval": "1s"});
-    story.subscribe_simply(json!({"rateLimit": rate})).await;
-    for document in 0..1_100 {
-        story.put(document, 1).await;
-    }
+    let subscription = story.subscribe_simply(json!({"rateLimit": rate})).await;
+    // All of it waits before the first is sent, so that the rate is what holds it back and not the origin.
+    story.command(&subscription, "pause").await.expect(200);
+    let line = |id: u32| json!({"id": document_url(id), "document": {"rev": 1}}).to_string();
+    let lines: Vec<String> = (0..1_100).map(line).collect();
+    story.api().send("POST", "/documents", &[], lines.join("\n")).await.expect(200);
+    story.command(&subscription, "resume").await.expect(200);
     let requests = story.receiver.wait_for(1_080).await;
     never_more_than(&requests, 10.0, 100.0);
     // Not from the first one on: the bucket was full then.

@@ -101,5 +101,7 @@ async fn a_lease_that_stood_for_newer_revisions_too_still_does_after_a_change_to
     let next = reserve_one(&story, &subscription, "").await;
     assert_eq!(told(std::slice::from_ref(&next)), [(document_url(1), "update".into(), 3, 1)]);
     assert_eq!(settle(&story, &subscription, &[next], "success").await, ["settled"]);
+    // Whether more is owed is looked up when someone asks.
+    assert_eq!(reserve(&story, &subscription, "quantity=9").await.len(), 0);
     story.settled(&subscription).await;
 }
