@@ -105,7 +105,6 @@ pub fn check(draft: &Draft, resource: &Resource, limits: &Limits) -> Result<Spec
         revisions: revisions(delivery.revision.as_deref())?,
     };
     check_shards(spec.shards, &spec, resource)?;
-    check_together(&spec)?;
     Ok(spec)
 }
 
@@ -138,16 +137,6 @@ pub fn completed(draft: &Draft, spec: &Spec) -> Draft {
     draft.start = Some(spec.start);
     draft.shards = Some(spec.shards);
     draft
-}
-
-/// An expression is asked about the newest revision; which of several it is to decide about is not settled yet.
-fn check_together(spec: &Spec) -> Result<(), Invalid> {
-    let problem = "cannot be combined with `delivery.revision: all` yet; use `last`, or leave it out";
-    match spec.revisions {
-        Revisions::All if spec.filter.is_some() => Err(Invalid::new("filter", problem)),
-        Revisions::All if spec.when.is_some() => Err(Invalid::new("when", problem)),
-        _ => Ok(()),
-    }
 }
 
 /// Each shard serves at least a lane, with at least one request at once and one token of the rate limit.
