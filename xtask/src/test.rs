@@ -36,8 +36,9 @@ const NEEDS: [Need; 2] = [
     },
 ];
 
-/// The published libraries that clients use, as they verify what Flare sends.
-const LIBRARIES: [&str; 2] = ["standardwebhooks==1.1.0", "cloudevents==2.2.0"];
+/// The published libraries that clients and collectors use, as they verify what Flare sends.
+const LIBRARIES: [&str; 4] =
+    ["standardwebhooks==1.1.0", "cloudevents==2.2.0", "opentelemetry-proto==1.45.2", "grpcio==1.85.1"];
 
 /// Where they are installed; the tests look for them there.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/test-python");

@@ -12,6 +12,7 @@ mod node;
 mod observe;
 mod operations;
 mod registry;
+mod telemetry;
 mod vault;
 mod version;
 

@@ -19,6 +19,7 @@ use crate::journey::{BreakerSettings, Dialler, Journey, Plan, ReadLimits, Report
 use crate::network::Destinations;
 use crate::observe;
 use crate::operations::{App, Notices, Rearrangements};
+use crate::telemetry::Telemetry;
 use crate::vault::Vault;
 use crate::version;
 
@@ -99,11 +100,15 @@ async fn serve(config: Config, cores: usize) -> anyhow::Result<()> {
     // After the engine: the folder of the data is ours by then.
     let vault = Vault::open(&config).context("opening the key that seals secrets")?;
     let destinations = Destinations::new(&config.network, config.http.server.is_loopback());
-    let plan = plan(&config, cores, engine.store(), clock.clone(), &destinations, report)?;
+    let telemetry = Telemetry::start(&config.telemetry, &clock).context("starting telemetry")?;
+    let mut plan = plan(&config, cores, engine.store(), clock.clone(), &destinations, report)?;
+    plan.tracer = telemetry.as_ref().map(Telemetry::tracer);
     let journey = Journey::start(plan).await.context("starting delivery")?;
     let (notices, noticed) = Notices::new();
     let (rearrangements, rearranged) = Rearrangements::new();
-    let app = App::new(config, clock, engine.store(), journey, destinations, notices, rearrangements, vault);
+    let store = engine.store();
+    let app =
+        App::new(config, clock, store, journey, destinations, notices, rearrangements, vault, telemetry);
     let app = Arc::new(app);
     app.load().await.context("reading the catalog")?;
     let (resources, subscriptions) = app.registry.counts();
@@ -163,6 +168,9 @@ async fn serve(config: Config, cores: usize) -> anyhow::Result<()> {
         }
         app.journey.stop().await;
         chores.abort_all();
+        if let Some(telemetry) = &app.telemetry {
+            telemetry.stop().await;
+        }
     };
     tokio::select! {
         () = finish => {}
@@ -241,6 +249,7 @@ fn plan(
             excerpt: client.excerpt_limit.as_usize(),
             watchers: delivery.attempts.watchers,
         },
+        tracer: None,
     })
 }
 

@@ -38,6 +38,20 @@ pub struct Draft {
     url: DocumentUrl,
 }
 
+impl Draft {
+    /// What is to be written.
+    pub fn write(&self) -> &Write {
+        &self.write
+    }
+
+    /// A draft of this write, as if it had been understood.
+    #[cfg(test)]
+    pub fn for_test(write: Write) -> Draft {
+        let url = DocumentUrl::parse(&write.url).expect("a test's url");
+        Draft { write, url }
+    }
+}
+
 /// Understands a word: which resource, which revision. No I/O.
 pub fn draft(registry: &Registry, url: DocumentUrl, word: Word, at: Timestamp) -> Result<Draft, Refused> {
     let Some(resource) = registry.find(&url) else { return Err(Refused::NoResource(url)) };

@@ -9,6 +9,8 @@ use flare_model::feed::Action;
 use flare_model::filter::{Json, Unreadable};
 use parking_lot::Mutex;
 
+use crate::telemetry::Context;
+
 /// A document as it was committed, shared by everyone who has to tell about it.
 pub struct Change {
     /// The document.
@@ -20,6 +22,8 @@ pub struct Change {
     /// The document as expressions see it, made when the first one looks and shared by all. Bound: see
     /// [`Json`]; most often about as large as the document.
     json: OnceLock<Box<Result<Json, Unreadable>>>,
+    /// The trace it belongs to, for a change that came from an origin in this life and is traced.
+    trace: Option<Box<Context>>,
 }
 
 /// Which body: the action and the shape's number (subscriptions with the same shape share it).
@@ -36,12 +40,24 @@ const KEPT_BODIES: usize = 8;
 impl Change {
     /// Wraps a committed document.
     pub fn new(document: Document) -> Arc<Change> {
+        Change::traced(document, None)
+    }
+
+    /// The same with the trace it belongs to.
+    pub fn traced(document: Document, trace: Option<Box<Context>>) -> Arc<Change> {
         Arc::new(Change {
             document,
             superseded: AtomicBool::new(false),
             bodies: Mutex::new(Vec::new()),
             json: OnceLock::new(),
+            trace,
         })
+    }
+
+    /// The trace it belongs to.
+    #[inline]
+    pub fn trace(&self) -> Option<&Context> {
+        self.trace.as_deref()
     }
 
     /// The numbers that decide.

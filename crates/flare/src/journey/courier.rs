@@ -17,6 +17,7 @@ use super::judge::{Ending, Times};
 use super::message::{self, Outgoing};
 use super::shard::{Shard, Shared};
 use crate::observe::Phases;
+use crate::telemetry::SpanId;
 
 /// One attempt, with all it takes to send it.
 pub struct Job {
@@ -38,6 +39,18 @@ pub struct Job {
     pub hanging: bool,
     /// Whether it is part of a delivery on request.
     pub driven: bool,
+    /// Its span, where the change is traced.
+    pub span: Option<SpanId>,
+}
+
+impl Job {
+    /// Puts the trace into a request, where there is one.
+    #[inline]
+    pub fn pass_on_trace(&self, request: &mut Outgoing) {
+        if let (Some(context), Some(span)) = (self.change.trace(), self.span) {
+            context.inject(span, request.headers_mut());
+        }
+    }
 }
 
 /// How an idle courier is called.
@@ -77,12 +90,18 @@ pub async fn courier(shard: Rc<RefCell<Shard>>, host: usize) {
                 let request = |again: bool, now| {
                     // The connection that broke may have carried it: then it is not certain what the client has.
                     let state = job.state.as_deref().filter(|_| !again);
-                    message::request(&job.compiled, &job.change, &job.attempt, state, now)
+                    let mut request = message::request(&job.compiled, &job.change, &job.attempt, state, now);
+                    job.pass_on_trace(&mut request);
+                    request
                 };
                 let timeout = job.compiled.spec.timeout;
                 let ending = deliver(&shared, &key, &mut connection, timeout, &mut phases, request).await;
                 let times = Times { began, ended: shared.clock.now() };
-                shared.desk.note(&job, &ending, began, phases.end(shared.clock.monotonic()));
+                let spans = phases.end(shared.clock.monotonic());
+                shared.desk.note(&job, &ending, began, spans);
+                if let (Some(_), Some(tracer)) = (job.span, &shared.tracer) {
+                    tracer.attempted(&job, &ending, phases.began(), spans);
+                }
                 shard.borrow_mut().settle(job, ending, times);
             }
             None => {

@@ -64,6 +64,7 @@ pub use trial::{Trial, Tried};
 
 use crate::door::{Chance, Clock};
 use crate::observe::{self, Observe};
+use crate::telemetry::Tracer;
 use errand::Errand;
 use homes::{Homes, Merge, Spread};
 use pages::Pages;
@@ -97,6 +98,8 @@ pub struct Plan {
     pub page_bytes: usize,
     /// What is kept of attempts.
     pub observe: observe::Limits,
+    /// What makes spans, where telemetry is on.
+    pub tracer: Option<Arc<Tracer>>,
 }
 
 /// The running journey.
@@ -115,7 +118,7 @@ impl Journey {
     pub async fn start(plan: Plan) -> Result<Journey, ProviderError> {
         let epoch = plan.store.ledger.next_epoch().await?;
         let bells: Vec<Arc<Bell>> = (0..plan.threads).map(|_| Arc::default()).collect();
-        let tails = Arc::new(Tails::new(bells.clone(), plan.tail_bytes));
+        let tails = Arc::new(Tails::new(bells.clone(), plan.tail_bytes).traced(plan.tracer.clone()));
         plan.store.documents.watch(tails.clone());
         let observe = Observe::new(plan.observe, epoch, plan.threads);
         let mut threads = Vec::new();
@@ -138,6 +141,7 @@ impl Journey {
                 limits: plan.limits,
                 report: plan.report.clone(),
                 desk: observe.desk(index),
+                tracer: plan.tracer.clone(),
             });
             let tails = tails.clone();
             let handle = std::thread::Builder::new()

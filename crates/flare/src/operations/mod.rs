@@ -42,6 +42,7 @@ use crate::door::Clock;
 use crate::journey::{Compiled, Event, Journey, Standstill};
 use crate::network::Destinations;
 use crate::registry::{Registry, Subscription};
+use crate::telemetry::{Telemetry, Tracer};
 use crate::vault::Vault;
 
 /// Why an operation was not done.
@@ -88,6 +89,10 @@ pub struct App {
     pub started_at: Timestamp,
     /// Cancelled when the node stops.
     pub stop: CancellationToken,
+    /// Traces and metrics for a collector, where one is configured.
+    pub telemetry: Option<Telemetry>,
+    /// The part of it that every request asks for.
+    tracer: Option<Arc<Tracer>>,
     /// What seals secrets.
     vault: Vault,
     limits: Limits,
@@ -112,6 +117,7 @@ impl App {
         notices: Notices,
         rearrangements: Rearrangements,
         vault: Vault,
+        telemetry: Option<Telemetry>,
     ) -> App {
         let delivery = &config.delivery;
         let limits = Limits {
@@ -132,6 +138,8 @@ impl App {
             destinations,
             started_at,
             stop: CancellationToken::new(),
+            tracer: telemetry.as_ref().map(Telemetry::tracer),
+            telemetry,
             vault,
             limits,
             user_agent,
@@ -140,6 +148,12 @@ impl App {
             catalog: tokio::sync::Mutex::default(),
             tests: tokio::sync::Semaphore::new(trials::AT_ONCE),
         }
+    }
+
+    /// What makes spans, where telemetry is on.
+    #[inline]
+    pub fn tracer(&self) -> Option<&Arc<Tracer>> {
+        self.tracer.as_ref()
     }
 
     /// Reads the whole catalog and takes all feeds over.
