@@ -21,7 +21,7 @@ struct Need {
     why: &'static str,
 }
 
-const NEEDS: [Need; 2] = [
+const NEEDS: [Need; 3] = [
     Need {
         program: "cc",
         arguments: &["--version"],
@@ -34,11 +34,22 @@ const NEEDS: [Need; 2] = [
         package: "python3-venv",
         why: "published libraries verify what Flare sends",
     },
+    Need {
+        program: "promtool",
+        arguments: &["--version"],
+        package: "prometheus",
+        why: "it checks the metrics, and tests the alert rules",
+    },
 ];
 
-/// The published libraries that clients and collectors use, as they verify what Flare sends.
-const LIBRARIES: [&str; 4] =
-    ["standardwebhooks==1.1.0", "cloudevents==2.2.0", "opentelemetry-proto==1.45.2", "grpcio==1.85.1"];
+/// The published libraries that clients, Prometheus and collectors use, as they read what Flare sends.
+const LIBRARIES: [&str; 5] = [
+    "standardwebhooks==1.1.0",
+    "cloudevents==2.2.0",
+    "prometheus_client==0.26.0",
+    "opentelemetry-proto==1.45.2",
+    "grpcio==1.85.1",
+];
 
 /// Where they are installed; the tests look for them there.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/test-python");

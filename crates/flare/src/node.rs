@@ -140,6 +140,14 @@ async fn serve(config: Config, cores: usize) -> anyhow::Result<()> {
         let app = app.clone();
         async move { app.keep_house().await }
     });
+    chores.spawn({
+        let app = app.clone();
+        async move { app.sample().await }
+    });
+    chores.spawn({
+        let app = app.clone();
+        async move { app.export_metrics().await }
+    });
     let server =
         http::server::serve(listener, http::routes(app.clone()), &app.config.http.server, stop.clone());
     let mut server = std::pin::pin!(server);
@@ -168,9 +176,7 @@ async fn serve(config: Config, cores: usize) -> anyhow::Result<()> {
         }
         app.journey.stop().await;
         chores.abort_all();
-        if let Some(telemetry) = &app.telemetry {
-            telemetry.stop().await;
-        }
+        app.end_telemetry().await;
     };
     tokio::select! {
         () = finish => {}

@@ -39,6 +39,14 @@ pub struct Draft {
 }
 
 impl Draft {
+    /// How large the document is.
+    pub fn bytes(&self) -> u64 {
+        match &self.write.intent {
+            Intent::Put { content, .. } => content.len() as u64,
+            Intent::Delete { .. } => 0,
+        }
+    }
+
     /// What is to be written.
     pub fn write(&self) -> &Write {
         &self.write

@@ -12,6 +12,7 @@ use flare_provider::{Opened, ProviderError};
 use roaring::RoaringTreemap;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::census::Census;
 use super::compiled::{Compiled, HostKey};
 use super::errand::Errand;
 use super::examine::{Examined, ListOwed, Owed};
@@ -76,6 +77,8 @@ pub enum Command {
     Lose(SubscriptionNumber, u8, Vec<(Ordinal, Seq)>, oneshot::Sender<usize>),
     /// Which documents were given up, by lane.
     Dead(SubscriptionNumber, oneshot::Sender<Vec<(u8, Ordinal)>>),
+    /// How all of its subscriptions stand.
+    Census(oneshot::Sender<Census>),
     /// Sends something that is no notification.
     Errand(Box<Errand>),
     /// What a passive subscription is asked for, and the leases it gave.

@@ -6,6 +6,7 @@
 
 pub mod accept;
 mod breaker;
+mod census;
 mod change;
 mod compiled;
 mod connection;
@@ -65,6 +66,7 @@ pub use trial::{Trial, Tried};
 use crate::door::{Chance, Clock};
 use crate::observe::{self, Observe};
 use crate::telemetry::Tracer;
+use census::Census;
 use errand::Errand;
 use homes::{Homes, Merge, Spread};
 use pages::Pages;
@@ -118,9 +120,10 @@ impl Journey {
     pub async fn start(plan: Plan) -> Result<Journey, ProviderError> {
         let epoch = plan.store.ledger.next_epoch().await?;
         let bells: Vec<Arc<Bell>> = (0..plan.threads).map(|_| Arc::default()).collect();
-        let tails = Arc::new(Tails::new(bells.clone(), plan.tail_bytes).traced(plan.tracer.clone()));
-        plan.store.documents.watch(tails.clone());
         let observe = Observe::new(plan.observe, epoch, plan.threads);
+        let tails = Tails::new(bells.clone(), plan.tail_bytes, observe.counts().clone());
+        let tails = Arc::new(tails.traced(plan.tracer.clone()));
+        plan.store.documents.watch(tails.clone());
         let mut threads = Vec::new();
         let mut handles = Vec::new();
         for (index, (bell, dialler)) in bells.into_iter().zip(plan.diallers).enumerate() {
@@ -246,6 +249,23 @@ impl Journey {
             });
         }
         merged
+    }
+
+    /// How everything stands, all threads summed up. `None`: the node is stopping.
+    pub async fn census(&self) -> Option<Census> {
+        let mut answers = Vec::with_capacity(self.threads.len());
+        for thread in &self.threads {
+            let (reply, answer) = oneshot::channel();
+            let _ = thread.send(Command::Census(reply)).await;
+            answers.push(answer);
+        }
+        let mut all = Census::default();
+        for answer in answers {
+            let one = answer.await.ok()?;
+            all.gauges.add(&one.gauges);
+            all.took = all.took.max(one.took);
+        }
+        Some(all)
     }
 
     /// Sends a test from one of the threads that serve the subscription.

@@ -6,15 +6,19 @@ mod drift;
 mod explain;
 mod filters;
 mod history;
+mod intake;
+mod metrics;
 mod notices;
 mod overview;
 mod passive;
 mod replays;
 mod resources;
 mod retention;
+mod sampling;
 mod secrets;
 mod shards;
 mod subscriptions;
+mod telemetry;
 mod trials;
 
 use std::sync::Arc;
@@ -41,6 +45,7 @@ use crate::config::Config;
 use crate::door::Clock;
 use crate::journey::{Compiled, Event, Journey, Standstill};
 use crate::network::Destinations;
+use crate::observe::History;
 use crate::registry::{Registry, Subscription};
 use crate::telemetry::{Telemetry, Tracer};
 use crate::vault::Vault;
@@ -85,6 +90,8 @@ pub struct App {
     pub journey: Journey,
     /// Which addresses clients may have.
     pub destinations: Destinations,
+    /// What happened lately, for plots.
+    pub history: History,
     /// When the process began.
     pub started_at: Timestamp,
     /// Cancelled when the node stops.
@@ -101,6 +108,8 @@ pub struct App {
     rearrangements: Rearrangements,
     /// Changes of the catalog happen one after the other, so that memory and store agree.
     catalog: tokio::sync::Mutex<()>,
+    /// What metrics say of the store and the process, for a few seconds.
+    measured: tokio::sync::Mutex<metrics::Measured>,
     /// Tests under way.
     tests: tokio::sync::Semaphore,
 }
@@ -129,6 +138,7 @@ impl App {
         let user_agent = HeaderValue::from_str(&config.http.client.user_agent.value())
             .expect("the configuration checked the user agent");
         let started_at = clock.now();
+        let history = History::new(clock.clone());
         App {
             config,
             clock,
@@ -136,6 +146,7 @@ impl App {
             registry: Registry::default(),
             journey,
             destinations,
+            history,
             started_at,
             stop: CancellationToken::new(),
             tracer: telemetry.as_ref().map(Telemetry::tracer),
@@ -146,6 +157,7 @@ impl App {
             notices,
             rearrangements,
             catalog: tokio::sync::Mutex::default(),
+            measured: tokio::sync::Mutex::default(),
             tests: tokio::sync::Semaphore::new(trials::AT_ONCE),
         }
     }

@@ -3,10 +3,13 @@
 //! Where it is off nothing of it exists, and what the hot path pays is to see that. `context` and `sampler` decide,
 //! `tracer` makes spans, `queue` holds them, and `export`, on a thread of its own, sends them.
 
+#![cfg_attr(not(feature = "otlp"), allow(dead_code, reason = "nothing is sent, so nobody reads what would be"))]
+
 mod accepting;
 mod context;
 #[cfg(feature = "otlp")]
 mod export;
+mod latest;
 mod queue;
 mod sampler;
 mod span;
@@ -24,13 +27,16 @@ pub use tracer::Tracer;
 
 use crate::config::TelemetryConfig;
 use crate::door::Clock;
-use queue::Queue;
+use crate::observe::metrics::Family;
+use latest::Latest;
+use queue::{Queue, Tally};
 use sampler::Sampler;
 
 /// What is sent, and the thread that sends it.
 pub struct Telemetry {
     tracer: Arc<Tracer>,
     queue: Arc<Queue>,
+    latest: Arc<Latest>,
     #[cfg(feature = "otlp")]
     exporter: export::Exporter,
 }
@@ -43,9 +49,13 @@ pub struct TelemetryView {
     spans_dropped: u64,
     spans_rejected: u64,
     spans_waiting: usize,
-    /// Why the collector takes nothing now.
+    metrics_exported: u64,
+    /// Why the collector takes no spans now.
     #[serde(skip_serializing_if = "Option::is_none")]
     failing: Option<String>,
+    /// Why the collector takes no metrics now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metrics_failing: Option<String>,
 }
 
 impl Telemetry {
@@ -58,11 +68,13 @@ impl Telemetry {
         let queue = Arc::new(Queue::new(traces.queue, traces.batch));
         let sampler = Sampler::new(traces.ratio.0, traces.parent_based);
         let tracer = Arc::new(Tracer::new(sampler, clock.clone(), queue.clone()));
+        let latest = Arc::new(Latest::default());
         #[cfg(feature = "otlp")]
-        let exporter = export::Exporter::start(config, clock.clone(), queue.clone())?;
+        let exporter = export::Exporter::start(config, clock.clone(), queue.clone(), latest.clone())?;
         Ok(Some(Telemetry {
             tracer,
             queue,
+            latest,
             #[cfg(feature = "otlp")]
             exporter,
         }))
@@ -73,15 +85,32 @@ impl Telemetry {
         self.tracer.clone()
     }
 
+    /// Leaves metrics to be sent.
+    pub fn offer(&self, families: Vec<Family>) {
+        self.latest.put(families);
+    }
+
+    /// What became of spans, each with its name.
+    pub fn spans(&self) -> [(&'static str, u64); 3] {
+        let Tally { exported, dropped, rejected, .. } = &self.queue.tally;
+        let names = ["exported", "dropped", "rejected"];
+        let counts = [exported, dropped, rejected].map(|count| count.load(Ordering::Relaxed));
+        std::array::from_fn(|index| (names[index], counts[index]))
+    }
+
     /// How sending goes.
     pub fn view(&self) -> TelemetryView {
         let tally = &self.queue.tally;
+        let [(_, spans_exported), (_, spans_dropped), (_, spans_rejected)] = self.spans();
+        let [failing, metrics_failing] = &tally.failing;
         TelemetryView {
-            spans_exported: tally.exported.load(Ordering::Relaxed),
-            spans_dropped: tally.dropped.load(Ordering::Relaxed),
-            spans_rejected: tally.rejected.load(Ordering::Relaxed),
+            spans_exported,
+            spans_dropped,
+            spans_rejected,
             spans_waiting: self.queue.waiting(),
-            failing: tally.failing.lock().clone(),
+            metrics_exported: tally.metrics.load(Ordering::Relaxed),
+            failing: failing.lock().clone(),
+            metrics_failing: metrics_failing.lock().clone(),
         }
     }
 

@@ -27,8 +27,10 @@ pub struct Tally {
     pub dropped: AtomicU64,
     /// Spans that the collector refused.
     pub rejected: AtomicU64,
-    /// Why the collector takes nothing now.
-    pub failing: Mutex<Option<String>>,
+    /// How often the collector took metrics.
+    pub metrics: AtomicU64,
+    /// Why the collector takes nothing now: of traces, and of metrics.
+    pub failing: [Mutex<Option<String>>; 2],
 }
 
 impl Queue {

@@ -309,7 +309,7 @@ async fn a_collector_that_is_gone_costs_nobody_anything_and_drops_are_counted() 
         let seen = until_telemetry(&story.flare, "the outage is over", |seen| seen["failing"].is_null()).await;
         assert!(seen["spansExported"].as_u64() > Some(0), "{seen}");
         assert_eq!(story.flare.count_logged("collector takes nothing"), 1, "once for the whole outage");
-        assert_eq!(story.flare.count_logged("collector takes spans again"), 1);
+        assert_eq!(story.flare.count_logged("collector takes things again"), 1);
     }
 }
 
@@ -379,4 +379,61 @@ async fn the_standard_variables_are_understood_and_those_of_flare_go_before_them
     let span = collector.spans(2).await.remove(0);
     assert_eq!((&span["resource"]["service.name"], &span["resource"]["region"]), (&json!("this"), &json!("eu")));
     assert_eq!(span["headers"]["api-key"], "abc");
+}
+
+async fn the_same_metrics_as_prometheus_gets(protocol: &'static str) {
+    let Some(collector) = Collector::start(protocol).await else { return };
+    let setup = sending_to(&collector)
+        .with("FLARE_TELEMETRY_METRICS_INTERVAL", "100ms")
+        .with("FLARE_TELEMETRY_TRACES_RATIO", "0");
+    let mut story = Story::with(setup, Receiver::start().await).await;
+    let subscription = story.subscribe_simply(json!({})).await;
+    for id in 0..3 {
+        put(&story, id, 1, &[]).await;
+    }
+    story.settled(&subscription).await;
+    let of = |lines: &[Value], name: &str, labels: Value| {
+        let fits = |line: &&Value| line["name"] == name && line["attributes"] == labels;
+        lines.iter().rev().find(fits).cloned()
+    };
+    let delivered = json!({"outcome": "delivered", "status": "2xx"});
+    let attempts = collector.until("the attempts are there", |lines| {
+        of(lines, "flare_attempts_total", delivered.clone()).filter(|line| line["value"] == 3.0)
+    });
+    let attempts = attempts.await;
+    assert_eq!((&attempts["type"], &attempts["temporality"]), (&json!("sum"), &json!(2)), "cumulative");
+    assert!(attempts["start"].as_u64() < attempts["time"].as_u64());
+    assert_eq!(attempts["resource"]["service.name"], "flare");
+    let took = collector.until("their times too", |lines| {
+        of(lines, "flare_attempt_duration_seconds", json!({})).filter(|line| line["count"] == 3)
+    });
+    let took = took.await;
+    assert_eq!((&took["type"], &took["unit"]), (&json!("histogram"), &json!("s")));
+    assert!(took["sum"].as_f64().is_some_and(|sum| sum > 0.0 && sum < 30.0), "{took}");
+    let documents = collector.until("and how everything stands", |lines| of(lines, "flare_documents", json!({})));
+    assert_eq!(documents.await["type"], "gauge");
+
+    let page = story.api().get("/metrics").await.expect(200);
+    let page = String::from_utf8(page.body.to_vec()).expect("text");
+    let shown: std::collections::BTreeSet<_> =
+        page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    let metrics = collector.seen("metric");
+    let sent: std::collections::BTreeSet<_> = metrics.iter().filter_map(|line| line["name"].as_str()).collect();
+    assert_eq!(sent, shown, "the same names");
+
+    put(&story, 9, 1, &[]).await;
+    story.receiver.wait_for(4).await;
+    assert!(story.flare.stop().await.success());
+    let last = of(&collector.seen("metric"), "flare_attempts_total", delivered).expect("it was sent before");
+    assert_eq!(last["value"], 4.0, "the last ones are sent when the node stops");
+}
+
+#[tokio::test]
+async fn the_same_metrics_as_prometheus_gets_by_grpc() {
+    the_same_metrics_as_prometheus_gets("grpc").await;
+}
+
+#[tokio::test]
+async fn the_same_metrics_as_prometheus_gets_by_http() {
+    the_same_metrics_as_prometheus_gets("http/protobuf").await;
 }

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 
 use crate::http::error::{ApiError, ErrorAnswer};
 use crate::http::{AppState, body};
-use crate::journey::accept::{self, Draft, Word};
+use crate::journey::accept::{Draft, Word};
 use crate::operations::App;
 use crate::telemetry::{Accepting, Operation};
 
@@ -163,7 +163,7 @@ impl Bulk {
                     return Err(ApiError::bad_request(detail));
                 }
             };
-            Ok(accept::draft(&self.app.registry, url, word, self.app.clock.now())?)
+            Ok(self.app.draft(url, word)?)
         });
         read
     }
@@ -186,7 +186,7 @@ async fn answer(app: &App, reads: Vec<Read>, mut span: Option<Box<Accepting>>) -
     if let Some(span) = &mut span {
         span.committing(&drafts);
     }
-    let committed = accept::commit(&*app.store.documents, drafts).await;
+    let committed = app.commit(drafts).await;
     if let Some(mut span) = span {
         span.committed();
         span.answered(StatusCode::OK.as_u16(), None);

@@ -12,7 +12,7 @@ use http::header::{HeaderName, HeaderValue};
 use http::{StatusCode, Uri};
 
 use super::error::ApiError;
-use crate::journey::accept::{self, Word};
+use crate::journey::accept::Word;
 use crate::operations::App;
 use crate::telemetry::Accepting;
 
@@ -53,11 +53,11 @@ async fn commit(
     word: Word,
     span: &mut Option<Box<Accepting>>,
 ) -> Result<Outcome, ApiError> {
-    let drafts = vec![accept::draft(&app.registry, url, word, app.clock.now())?];
+    let drafts = vec![app.draft(url, word)?];
     if let Some(span) = span {
         span.committing(&drafts);
     }
-    let committed = accept::commit(&*app.store.documents, drafts).await;
+    let committed = app.commit(drafts).await;
     if let Some(span) = span {
         span.committed();
     }

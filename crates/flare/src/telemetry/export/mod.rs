@@ -2,6 +2,7 @@
 //! is slow or gone costs nobody anything but room in the queue.
 
 mod about;
+mod metrics;
 mod outage;
 mod proto;
 mod spans;
@@ -17,11 +18,13 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use super::latest::Latest;
 use super::queue::Queue;
 use super::span::Span;
 use crate::config::TelemetryConfig;
 use crate::door::{Chance, Clock};
 use about::About;
+use metrics::Period;
 use outage::Outage;
 use transport::{Refusal, Retry, Signal, Transport};
 
@@ -29,6 +32,7 @@ use transport::{Refusal, Retry, Signal, Transport};
 pub struct Exporter {
     stop: CancellationToken,
     ended: Mutex<Option<oneshot::Receiver<()>>>,
+    timeout: Duration,
 }
 
 impl Exporter {
@@ -37,6 +41,7 @@ impl Exporter {
         config: &TelemetryConfig,
         clock: Arc<dyn Clock>,
         queue: Arc<Queue>,
+        latest: Arc<Latest>,
     ) -> anyhow::Result<Exporter> {
         let stop = CancellationToken::new();
         let (end, ended) = oneshot::channel();
@@ -45,12 +50,12 @@ impl Exporter {
             transport: Transport::new(config)?,
             chance: Chance::of_machine(),
             zero: wall_at_zero(&*clock),
-            outage: Outage::default(),
+            outages: [Signal::Traces, Signal::Metrics].map(Outage::of),
             interval: config.traces.interval,
-            timeout: config.timeout,
             stop: stop.clone(),
             clock,
             queue,
+            latest,
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let run = move || {
@@ -61,15 +66,16 @@ impl Exporter {
             .name("flare-telemetry".to_owned())
             .spawn(run)
             .context("starting the thread that sends telemetry")?;
-        Ok(Exporter { stop, ended: Mutex::new(Some(ended)) })
+        Ok(Exporter { stop, ended: Mutex::new(Some(ended)), timeout: config.timeout })
     }
 
-    /// Sends what is left and waits until that is over; it takes no longer than an export may.
+    /// Sends what is left and waits until that is over, for no longer than an export may take: what is under way then
+    /// ends with the process.
     pub async fn stop(&self) {
         self.stop.cancel();
-        let ended = self.ended.lock().take();
-        if let Some(ended) = ended {
-            let _ = ended.await;
+        let Some(ended) = self.ended.lock().take() else { return };
+        if tokio::time::timeout(self.timeout, ended).await.is_err() {
+            tracing::warn!("the telemetry collector did not take the last spans in time (telemetry.timeout)");
         }
     }
 }
@@ -80,11 +86,12 @@ struct Sending {
     clock: Arc<dyn Clock>,
     chance: Chance,
     queue: Arc<Queue>,
+    latest: Arc<Latest>,
     /// The wall clock, in nanoseconds, when monotonic time began.
     zero: i128,
-    outage: Outage,
+    /// By signal.
+    outages: [Outage; 2],
     interval: Duration,
-    timeout: Duration,
     stop: CancellationToken,
 }
 
@@ -93,16 +100,29 @@ impl Sending {
         while !self.stop.is_cancelled() {
             tokio::select! {
                 () = self.queue.batch_is_there() => {}
+                () = self.latest.there() => {}
                 () = tokio::time::sleep(self.interval) => {}
                 () = self.stop.cancelled() => break,
             }
+            self.send_metrics().await;
             self.send_batches().await;
         }
-        if tokio::time::timeout(self.timeout, self.send_rest()).await.is_err() {
-            tracing::warn!("telemetry: the collector did not take the last spans in time");
-        }
+        self.send_rest().await;
         let left = self.queue.waiting() as u64;
-        self.queue.tally.dropped.fetch_add(left, Ordering::Relaxed);
+        let dropped = self.queue.tally.dropped.fetch_add(left, Ordering::Relaxed) + left;
+        if dropped > 0 {
+            tracing::warn!(dropped, "the telemetry collector did not get all spans");
+        }
+    }
+
+    /// Sends metrics, once: the next ones say all that these would have said.
+    async fn send_metrics(&mut self) {
+        let Some(families) = self.latest.take() else { return };
+        self.set_zero();
+        let time = self.zero + self.clock.monotonic().as_nanos() as i128;
+        let [start, time] = [self.zero, time].map(|nanos| u64::try_from(nanos).unwrap_or(0));
+        let message = metrics::encode(&self.about, &families, Period { start, time }).into();
+        let _ = self.send(Signal::Metrics, &message, 0).await;
     }
 
     /// Sends what is there, however often that takes; ends early when the node stops.
@@ -118,17 +138,15 @@ impl Sending {
             while let Err(refusal) = self.send(Signal::Traces, &message, spans.len()).await {
                 let wait = match refusal.retry {
                     Retry::Never => break,
-                    Retry::Later => backoff(failures, self.chance.unit()),
+                    Retry::Later | Retry::Now => backoff(failures, self.chance.unit()),
                     Retry::After(wait) => wait.min(LONGEST),
                 };
                 failures += 1;
                 if self.stop.run_until_cancelled(tokio::time::sleep(wait)).await.is_none() {
                     // Once more, as the last thing.
-                    let _ = tokio::time::timeout(
-                        self.timeout,
-                        self.send(Signal::Traces, &message, spans.len()),
-                    )
-                    .await;
+                    if self.send(Signal::Traces, &message, spans.len()).await.is_err() {
+                        self.queue.tally.dropped.fetch_add(spans.len() as u64, Ordering::Relaxed);
+                    }
                     return;
                 }
             }
@@ -140,6 +158,7 @@ impl Sending {
 
     /// Once each: there is no time to wait for a collector that is gone.
     async fn send_rest(&mut self) {
+        self.send_metrics().await;
         loop {
             let spans = self.queue.take();
             if spans.is_empty() {
@@ -147,9 +166,8 @@ impl Sending {
             }
             let message = self.encode(&spans);
             let count = spans.len();
-            if let Err(Refusal { retry: Retry::Later | Retry::After(_), .. }) =
-                self.send(Signal::Traces, &message, count).await
-            {
+            let sent = self.send(Signal::Traces, &message, count).await;
+            if sent.is_err_and(|refusal| refusal.retry != Retry::Never) {
                 self.queue.tally.dropped.fetch_add(count as u64, Ordering::Relaxed);
                 return;
             }
@@ -157,34 +175,39 @@ impl Sending {
     }
 
     fn encode(&mut self, batch: &[Span]) -> Bytes {
-        // The wall clock may have been set; within a trace times must not jump because of its milliseconds.
+        self.set_zero();
+        spans::encode(&self.about, batch, self.zero).into()
+    }
+
+    /// The wall clock may have been set; within a trace times must not jump because of its milliseconds.
+    fn set_zero(&mut self) {
         let zero = wall_at_zero(&*self.clock);
         if (zero - self.zero).abs() > 1_000_000_000 {
             self.zero = zero;
         }
-        spans::encode(&self.about, batch, self.zero).into()
     }
 
     /// One attempt, counted; the log hears of the first failure and of the end of the outage.
     async fn send(&mut self, signal: Signal, message: &Bytes, count: usize) -> Result<(), Refusal> {
         let sent = self.transport.send(signal, message.clone()).await;
-        let tally = &self.queue.tally;
-        let count = if signal == Signal::Traces { count as u64 } else { 0 };
+        let (tally, outage) = (&self.queue.tally, &mut self.outages[signal as usize]);
+        let count = count as u64;
         match &sent {
             Ok(partial) => {
-                self.outage.over(tally);
+                outage.over(tally);
+                tally.metrics.fetch_add(u64::from(signal == Signal::Metrics), Ordering::Relaxed);
                 let rejected = partial.as_ref().map_or(0, |(rejected, _)| (*rejected).min(count));
                 tally.exported.fetch_add(count - rejected, Ordering::Relaxed);
                 tally.rejected.fetch_add(rejected, Ordering::Relaxed);
                 if let Some((_, why)) = partial {
-                    self.outage.partial(signal, why);
+                    outage.partial(why);
                 }
             }
             Err(refusal) => {
                 if refusal.retry == Retry::Never {
                     tally.rejected.fetch_add(count, Ordering::Relaxed);
                 }
-                self.outage.begins(tally, &refusal.why);
+                outage.begins(tally, &refusal.why);
             }
         }
         sent.map(|_| ())

@@ -35,6 +35,16 @@ pub enum Signal {
     Metrics,
 }
 
+impl Signal {
+    /// As users write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Signal::Traces => "traces",
+            Signal::Metrics => "metrics",
+        }
+    }
+}
+
 /// What a collector did not take of a message that it accepted: how many, and why.
 pub type Partial = Option<(u64, String)>;
 
@@ -52,6 +62,8 @@ pub struct Refusal {
 pub enum Retry {
     /// It would be refused again.
     Never,
+    /// At once on another connection, if this one had been used before: an idle one may be closed at any time.
+    Now,
     /// After a while of one's own choice.
     Later,
     /// After this time.
@@ -123,7 +135,7 @@ impl Transport {
     /// Sends one message and reads the answer, within the time that an export may take.
     pub async fn send(&mut self, signal: Signal, message: Bytes) -> Result<Partial, Refusal> {
         let timeout = self.timeout;
-        let sent = match tokio::time::timeout(timeout, self.exchange(signal, message)).await {
+        let sent = match tokio::time::timeout(timeout, self.exchange_twice(signal, message)).await {
             Ok(sent) => sent,
             Err(_) => {
                 let limit = flare_model::duration::HumanDuration(timeout);
@@ -137,6 +149,17 @@ impl Transport {
         sent
     }
 
+    async fn exchange_twice(&mut self, signal: Signal, message: Bytes) -> Result<Partial, Refusal> {
+        let reused = self.connection.is_some();
+        match self.exchange(signal, message.clone()).await {
+            Err(Refusal { retry: Retry::Now, .. }) if reused => {
+                self.connection = None;
+                self.exchange(signal, message).await
+            }
+            sent => sent,
+        }
+    }
+
     async fn exchange(&mut self, signal: Signal, message: Bytes) -> Result<Partial, Refusal> {
         let request = self.request(signal, message).map_err(|e| Refusal::later(e.to_string()))?;
         if !self.connection.as_ref().is_some_and(Connection::is_usable) {
@@ -144,9 +167,10 @@ impl Transport {
             self.connection = Some(connection.map_err(|e| Refusal::later(format!("could not connect: {e}")))?);
         }
         let connection = self.connection.as_mut().expect("it was connected");
-        let broke = |error: hyper::Error| match std::error::Error::source(&error) {
-            Some(cause) => Refusal::later(format!("the connection broke: {error}: {cause}")),
-            None => Refusal::later(format!("the connection broke: {error}")),
+        let broke = |error: hyper::Error| {
+            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+            let why = format!("the connection broke: {error}{}", cause.unwrap_or_default());
+            Refusal { why, retry: Retry::Now }
         };
         let response = match connection {
             Connection::One(sender) => {

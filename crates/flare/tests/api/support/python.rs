@@ -1,5 +1,6 @@
 //! The published libraries that clients use, in Python: notifications go in, what the libraries say of them comes out.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -85,4 +86,18 @@ print(json.dumps([read(request) for request in json.load(sys.stdin)]))
 /// What the library of CloudEvents reads out of each request: `attributes`, all as texts, and `data`.
 pub fn read_events(requests: &[Request]) -> Option<Vec<Value>> {
     run(EVENTS, requests.iter().map(value).collect())
+}
+
+const OPEN_METRICS: &str = r#"
+import json, sys
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+pages = json.load(sys.stdin)
+print(json.dumps([[family.name for family in text_string_to_metric_families(page)] for page in pages]))
+"#;
+
+/// The names of the metrics that the strict parser of OpenMetrics finds in a page; it fails on any mistake.
+pub fn open_metrics(page: &str) -> Option<BTreeSet<String>> {
+    let answers = run(OPEN_METRICS, vec![page.into()])?;
+    let names = answers[0].as_array().expect("a list").iter();
+    Some(names.map(|name| name.as_str().expect("a name").to_owned()).collect())
 }
