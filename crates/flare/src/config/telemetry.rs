@@ -242,7 +242,8 @@ mod tests {
     #[test]
     fn headers_are_decoded_and_never_shown() {
         let headers = ExportHeaders::from_text("api-key=s%2Ccret , x=y").unwrap();
-        let sent: Vec<_> = headers.reveal().map(|(name, value)| (name, value.to_str().unwrap().to_owned())).collect();
+        let sent: Vec<_> =
+            headers.reveal().map(|(name, value)| (name, value.to_str().unwrap().to_owned())).collect();
         assert_eq!(sent[0].1, "s,cret");
         assert_eq!(sent.len(), 2);
         assert!(!format!("{headers:?} {}", headers.to_toml()).contains("cret"));

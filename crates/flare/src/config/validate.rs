@@ -18,7 +18,8 @@ pub fn check(config: &Config) -> Vec<Broken> {
         (&config.domain.pagination, &config.delivery, &config.provider.embedded);
     let mut broken = Vec::new();
     if !cfg!(feature = "otlp") && config.telemetry.endpoint.get().is_some() {
-        let message = "this build cannot send telemetry: build Flare with the cargo feature `otlp`, or set \"none\"";
+        let message =
+            "this build cannot send telemetry: build Flare with the cargo feature `otlp`, or set \"none\"";
         broken.push(("telemetry.endpoint", message.to_owned()));
     }
     if !server.is_loopback() && !server.insecure {

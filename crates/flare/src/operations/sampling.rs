@@ -37,7 +37,8 @@ impl App {
                 // Of a node that is stopping the last one stands.
                 if let Some(taken) = taken {
                     (gauges, census_at) = (taken.gauges, self.clock.monotonic());
-                    next_census = census_at + taken.took.saturating_mul(SHARE).min(LONGEST).saturating_sub(SAMPLE / 2);
+                    next_census =
+                        census_at + taken.took.saturating_mul(SHARE).min(LONGEST).saturating_sub(SAMPLE / 2);
                 }
             }
             let (at, totals) = (self.clock.monotonic(), self.journey.observe().counts().read());

@@ -212,7 +212,10 @@ mod tests {
         ] {
             assert!(parent(wrong).is_none(), "{wrong}");
         }
-        assert!(Parent::of(&headers(&[("traceparent", GOOD), ("traceparent", GOOD)])).is_none(), "two of them");
+        assert!(
+            Parent::of(&headers(&[("traceparent", GOOD), ("traceparent", GOOD)])).is_none(),
+            "two of them"
+        );
         let long = "x=".to_owned() + &"y".repeat(STATE_LIMIT);
         let parent = Parent::of(&headers(&[("traceparent", GOOD), ("tracestate", &long)])).unwrap();
         assert!(parent.state.is_none(), "too long to be passed on");

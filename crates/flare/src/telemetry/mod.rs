@@ -3,7 +3,10 @@
 //! Where it is off nothing of it exists, and what the hot path pays is to see that. `context` and `sampler` decide,
 //! `tracer` makes spans, `queue` holds them, and `export`, on a thread of its own, sends them.
 
-#![cfg_attr(not(feature = "otlp"), allow(dead_code, reason = "nothing is sent, so nobody reads what would be"))]
+#![cfg_attr(
+    not(feature = "otlp"),
+    allow(dead_code, reason = "nothing is sent, so nobody reads what would be")
+)]
 
 mod accepting;
 mod context;

@@ -162,7 +162,13 @@ impl Tracer {
         spread
     }
 
-    fn spread(&self, context: &Context, id: SpanId, compiled: Arc<crate::journey::Compiled>, until: Duration) {
+    fn spread(
+        &self,
+        context: &Context,
+        id: SpanId,
+        compiled: Arc<crate::journey::Compiled>,
+        until: Duration,
+    ) {
         self.queue.push(Span {
             trace: context.trace,
             id,

@@ -90,7 +90,8 @@ async fn one_trace_from_the_put_to_the_answer(protocol: &'static str) {
         assert_eq!(span["status"], "STATUS_CODE_UNSET");
     }
     // Within a few seconds of the machine's own time, and one after the other.
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_nanos();
+    let now =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_nanos();
     let began = u128::from(accept["start"].as_u64().expect("a time"));
     assert!(now.abs_diff(began) < 60_000_000_000, "{began} is not about {now}");
     assert!(commit["start"].as_u64() >= accept["start"].as_u64());
@@ -98,17 +99,30 @@ async fn one_trace_from_the_put_to_the_answer(protocol: &'static str) {
 
     let attributes = &accept["attributes"];
     assert_eq!(accept["spanKind"], "SPAN_KIND_SERVER");
-    assert_eq!((&attributes["http.request.method"], &attributes["http.route"]), (&json!("PUT"), &json!("/documents/{url}")));
+    assert_eq!(
+        (&attributes["http.request.method"], &attributes["http.route"]),
+        (&json!("PUT"), &json!("/documents/{url}"))
+    );
     assert_eq!(attributes["http.response.status_code"], 202);
-    assert_eq!((&attributes["flare.outcome"], &attributes["flare.resource.id"]), (&json!("created"), &json!(story.resource)));
+    assert_eq!(
+        (&attributes["flare.outcome"], &attributes["flare.resource.id"]),
+        (&json!("created"), &json!(story.resource))
+    );
     let attributes = &attempt["attributes"];
     assert_eq!(attempt["spanKind"], "SPAN_KIND_CLIENT");
-    assert_eq!(attempt["name"], format!("POST {}", story.receiver.url("/users/{id}")), "the template, no query");
+    assert_eq!(
+        attempt["name"],
+        format!("POST {}", story.receiver.url("/users/{id}")),
+        "the template, no query"
+    );
     assert_eq!(attributes["http.response.status_code"], 200);
     assert_eq!(attributes["server.port"], story.receiver.addr().port());
     assert_eq!(attributes["flare.document.url"], document_url(1));
     assert!(subscription.ends_with(attributes["flare.subscription.id"].as_str().expect("an id")));
-    assert_eq!((&attributes["flare.action"], &attributes["flare.outcome"]), (&json!("create"), &json!("delivered")));
+    assert_eq!(
+        (&attributes["flare.action"], &attributes["flare.outcome"]),
+        (&json!("create"), &json!("delivered"))
+    );
     assert!(!spans.iter().any(|span| span["attributes"].to_string().contains("secret")));
 }
 
@@ -145,7 +159,11 @@ async fn every_attempt_is_a_span_of_its_own() {
     for (request, attempt) in requests.iter().zip(&attempts) {
         let (trace, span, flags) = sent(request.header("traceparent"));
         assert_eq!((&attempt["trace"], &attempt["id"]), (&json!(trace), &json!(span)));
-        assert_eq!((flags.as_str(), &attempt["parent"]), ("03", &wait["id"]), "sampled, and its id is random");
+        assert_eq!(
+            (flags.as_str(), &attempt["parent"]),
+            ("03", &wait["id"]),
+            "sampled, and its id is random"
+        );
     }
     let told: Vec<_> = attempts
         .iter()
@@ -167,7 +185,10 @@ async fn a_client_that_cannot_be_reached_is_an_error_in_words() {
     put(&story, 1, 10, &[]).await;
     let spans = collector.spans(4).await;
     let attempt = named(&spans, "POST ")[0];
-    assert_eq!((&attempt["status"], &attempt["attributes"]["error.type"]), (&json!("STATUS_CODE_ERROR"), &json!("connection")));
+    assert_eq!(
+        (&attempt["status"], &attempt["attributes"]["error.type"]),
+        (&json!("STATUS_CODE_ERROR"), &json!("connection"))
+    );
     assert!(attempt["why"].as_str().is_some_and(|why| why.contains("connection broke")), "{attempt}");
 }
 
@@ -255,7 +276,8 @@ async fn the_trace_of_a_change_does_not_outlive_the_process() {
     let Some(collector) = Collector::start("http/protobuf").await else { return };
     let receiver = Receiver::answering(|_| Reply::Status(500)).await;
     let mut story = Story::with(sending_to(&collector), receiver).await;
-    let subscription = story.subscribe_simply(json!({"retry": {"interval": "10ms", "maxInterval": "50ms"}})).await;
+    let subscription =
+        story.subscribe_simply(json!({"retry": {"interval": "10ms", "maxInterval": "50ms"}})).await;
     put(&story, 1, 1, &[]).await;
     story.receiver.wait_for(1).await;
     story.flare.restart().await;
@@ -286,7 +308,8 @@ async fn what_is_left_is_sent_when_the_node_stops() {
 async fn a_collector_that_is_gone_costs_nobody_anything_and_drops_are_counted() {
     for protocol in ["grpc", "http/protobuf"] {
         let Some(collector) = Collector::start(protocol).await else { return };
-        let port: u16 = collector.endpoint().rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
+        let port: u16 =
+            collector.endpoint().rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
         let setup = sending_to(&collector)
             .with("FLARE_TELEMETRY_TRACES_QUEUE", "16")
             .with("FLARE_TELEMETRY_TRACES_BATCH", "8");
@@ -306,7 +329,8 @@ async fn a_collector_that_is_gone_costs_nobody_anything_and_drops_are_counted() 
         assert_eq!(seen["spansWaiting"], 16, "{seen}");
         let collector = Collector::start_on(protocol, port).await.expect("it was there before");
         collector.spans(16).await;
-        let seen = until_telemetry(&story.flare, "the outage is over", |seen| seen["failing"].is_null()).await;
+        let seen =
+            until_telemetry(&story.flare, "the outage is over", |seen| seen["failing"].is_null()).await;
         assert!(seen["spansExported"].as_u64() > Some(0), "{seen}");
         assert_eq!(story.flare.count_logged("collector takes nothing"), 1, "once for the whole outage");
         assert_eq!(story.flare.count_logged("collector takes things again"), 1);
@@ -341,7 +365,9 @@ async fn what_a_collector_puts_off_is_sent_again_and_what_it_refuses_is_not() {
         let story = Story::with(sending_to(&collector), Receiver::start().await).await;
         collector.mode("later").await;
         put(&story, 1, 1, &[]).await;
-        collector.until("it was put off", |lines| lines.iter().find(|line| line["kind"] == "refused").cloned()).await;
+        collector
+            .until("it was put off", |lines| lines.iter().find(|line| line["kind"] == "refused").cloned())
+            .await;
         collector.mode("take").await;
         assert_eq!(collector.spans(2).await.len(), 2, "the very same, once");
 
@@ -350,8 +376,10 @@ async fn what_a_collector_puts_off_is_sent_again_and_what_it_refuses_is_not() {
         let rejected = |count| move |seen: &Value| seen["spansRejected"] == json!(count);
         until_telemetry(&story.flare, "it was refused", rejected(2)).await;
         let refused = collector.seen("refused").len();
-        throughout(Duration::from_millis(200), "it is not sent again", || collector.seen("refused").len() == refused)
-            .await;
+        throughout(Duration::from_millis(200), "it is not sent again", || {
+            collector.seen("refused").len() == refused
+        })
+        .await;
 
         collector.mode("partly").await;
         put(&story, 3, 1, &[]).await;
@@ -377,7 +405,10 @@ async fn the_standard_variables_are_understood_and_those_of_flare_go_before_them
     let story = Story::with(setup, Receiver::start().await).await;
     put(&story, 1, 1, &[]).await;
     let span = collector.spans(2).await.remove(0);
-    assert_eq!((&span["resource"]["service.name"], &span["resource"]["region"]), (&json!("this"), &json!("eu")));
+    assert_eq!(
+        (&span["resource"]["service.name"], &span["resource"]["region"]),
+        (&json!("this"), &json!("eu"))
+    );
     assert_eq!(span["headers"]["api-key"], "abc");
 }
 
@@ -410,7 +441,8 @@ async fn the_same_metrics_as_prometheus_gets(protocol: &'static str) {
     let took = took.await;
     assert_eq!((&took["type"], &took["unit"]), (&json!("histogram"), &json!("s")));
     assert!(took["sum"].as_f64().is_some_and(|sum| sum > 0.0 && sum < 30.0), "{took}");
-    let documents = collector.until("and how everything stands", |lines| of(lines, "flare_documents", json!({})));
+    let documents =
+        collector.until("and how everything stands", |lines| of(lines, "flare_documents", json!({})));
     assert_eq!(documents.await["type"], "gauge");
 
     let page = story.api().get("/metrics").await.expect(200);
@@ -418,7 +450,8 @@ async fn the_same_metrics_as_prometheus_gets(protocol: &'static str) {
     let shown: std::collections::BTreeSet<_> =
         page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
     let metrics = collector.seen("metric");
-    let sent: std::collections::BTreeSet<_> = metrics.iter().filter_map(|line| line["name"].as_str()).collect();
+    let sent: std::collections::BTreeSet<_> =
+        metrics.iter().filter_map(|line| line["name"].as_str()).collect();
     assert_eq!(sent, shown, "the same names");
 
     put(&story, 9, 1, &[]).await;

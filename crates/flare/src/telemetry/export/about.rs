@@ -20,7 +20,8 @@ impl About {
         for (name, value) in config.resource_attributes.iter() {
             match attributes.iter_mut().find(|(known, _)| known == name) {
                 // A name that is given as such goes before one among the attributes.
-                Some((known, _)) if known == "service.name" && config.service_name != ServiceName::flare() => {}
+                Some((known, _))
+                    if known == "service.name" && config.service_name != ServiceName::flare() => {}
                 Some((_, known)) => *known = value.to_owned(),
                 None => attributes.push((name.to_owned(), value.to_owned())),
             }

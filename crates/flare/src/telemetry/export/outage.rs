@@ -39,7 +39,11 @@ impl Outage {
         let Some(before) = self.since.take() else { return };
         *tally.failing[self.signal as usize].lock() = None;
         let spans_dropped = tally.dropped.load(Ordering::Relaxed) - before;
-        tracing::info!(signal = self.signal.name(), spans_dropped, "the telemetry collector takes things again");
+        tracing::info!(
+            signal = self.signal.name(),
+            spans_dropped,
+            "the telemetry collector takes things again"
+        );
     }
 
     /// A collector took a message and not all of it.

@@ -164,7 +164,8 @@ impl Transport {
         let request = self.request(signal, message).map_err(|e| Refusal::later(e.to_string()))?;
         if !self.connection.as_ref().is_some_and(Connection::is_usable) {
             let connection = self.connect().await;
-            self.connection = Some(connection.map_err(|e| Refusal::later(format!("could not connect: {e}")))?);
+            self.connection =
+                Some(connection.map_err(|e| Refusal::later(format!("could not connect: {e}")))?);
         }
         let connection = self.connection.as_mut().expect("it was connected");
         let broke = |error: hyper::Error| {
@@ -202,7 +203,8 @@ impl Transport {
                     Signal::Metrics => "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
                 };
                 let scheme = if self.host.https { "https" } else { "http" };
-                let uri = Uri::builder().scheme(scheme).authority(self.authority.as_bytes()).path_and_query(path);
+                let uri =
+                    Uri::builder().scheme(scheme).authority(self.authority.as_bytes()).path_and_query(path);
                 request = request.uri(uri.build()?);
                 // Not compressed, and its length: then the message.
                 let mut framed = BytesMut::with_capacity(message.len() + 5);
@@ -301,7 +303,8 @@ const GRPC_STATUS: &str = "grpc-status";
 const GRPC_MESSAGE: &str = "grpc-message";
 
 fn grpc_refusal(headers: &HeaderMap) -> Option<Refusal> {
-    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
+    let text =
+        |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
     let code = text(GRPC_STATUS);
     if code == "0" {
         return None;

@@ -42,7 +42,8 @@ impl Collector {
             }
         });
         let mut collector = Collector { child, input, lines, port, protocol };
-        let ready = collector.until("the receiver is ready", |lines| of(lines, "ready").first().cloned()).await;
+        let ready =
+            collector.until("the receiver is ready", |lines| of(lines, "ready").first().cloned()).await;
         collector.port = ready["port"].as_u64().and_then(|port| port.try_into().ok()).expect("a port");
         Some(collector)
     }
