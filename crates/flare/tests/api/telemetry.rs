@@ -242,7 +242,8 @@ async fn the_lines_of_a_bulk_share_a_trace() {
     let story = Story::with(sending_to(&collector), Receiver::start().await).await;
     story.subscribe_simply(json!({})).await;
     let line = |id: u32| json!({"id": document_url(id), "document": {"rev": 1}}).to_string();
-    let body = [line(1), line(2)].join("\n");
+    // With an end to the last one too: both are there to be committed as one.
+    let body = [line(1), line(2), String::new()].join("\n");
     story.api().send("POST", "/documents", &[("traceparent", &traceparent("01"))], body).await.expect(200);
     for request in story.receiver.wait_for(2).await {
         assert_eq!(sent(request.header("traceparent")).0, TRACE);

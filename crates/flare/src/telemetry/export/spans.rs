@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use flare_model::feed::Action;
-
 use super::about::About;
 use super::proto::Message;
 use crate::observe::Outcome;
@@ -115,7 +113,7 @@ fn write_attempt(message: &mut Message, attempted: &Attempted) {
     attribute(message, "flare.subscription.id", attempted.compiled.id.as_str());
     attribute(message, "flare.resource.id", attempted.compiled.resource.id().as_str());
     attribute(message, "flare.document.url", &*attempted.document);
-    attribute(message, "flare.action", action(attempted.action));
+    attribute(message, "flare.action", attempted.action.as_str());
     if attempted.replay != 0 {
         attribute(message, "flare.replay.id", crate::journey::replay_id(attempted.replay));
     }
@@ -146,10 +144,6 @@ fn write_attempt(message: &mut Message, attempted: &Attempted) {
         }
         _ => {}
     }
-}
-
-fn action(action: Action) -> &'static str {
-    action.as_str()
 }
 
 fn error(message: &mut Message, why: &str) {
