@@ -18,6 +18,11 @@ mod version;
 
 use cli::{Cli, Command, Exit};
 
+/// A delivery takes some twenty small pieces of memory and gives them back: with this allocator it costs a tenth less
+/// than with the system's (docs/performance.md).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> Exit {
     let cli = match Cli::of_process() {
         Ok(cli) => cli,

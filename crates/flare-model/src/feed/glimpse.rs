@@ -86,19 +86,19 @@ impl Feed {
     pub fn glimpse(&self, row: &Row) -> Glimpse {
         let ordinal = row.ordinal;
         let held = self.held.contains(ordinal.0);
-        let doubt = self.doubt.contains(ordinal.0);
+        let doubt = self.few.doubt.contains(ordinal.0);
         Glimpse {
             held,
             doubt,
-            dead: self.dead.contains(ordinal.0),
+            dead: self.few.dead.contains(ordinal.0),
             open: self.open.get(&ordinal).map(|open| Flight {
                 seq: open.seq,
                 action: open.action,
                 replay: open.replay,
             }),
-            again: self.again.contains_key(&ordinal),
+            again: self.few.again.contains_key(&ordinal),
             waiting: self.waiting.get(&ordinal).cloned(),
-            unread: row.seq > self.read && !self.extras.contains(&row.seq) && !self.was_ahead(row.seq),
+            unread: row.seq > self.read && !self.few.extras.contains(&row.seq) && !self.was_ahead(row.seq),
             to_tell: decide(!row.deleted, held, doubt).is_some(),
             cursor: self.cursor(),
             position: self.read,
@@ -107,8 +107,8 @@ impl Feed {
 
     /// The documents that are owed, doubted or given up, of all that the reader has met.
     pub fn owed(&self) -> roaring::RoaringTreemap {
-        let mut owed = &self.dead | &self.doubt;
-        let pending = self.waiting.keys().chain(self.open.keys()).chain(self.again.keys());
+        let mut owed = &self.few.dead | &self.few.doubt;
+        let pending = self.waiting.keys().chain(self.open.keys()).chain(self.few.again.keys());
         owed.extend(pending.map(|ordinal| ordinal.0));
         owed
     }

@@ -53,7 +53,7 @@ impl Feed {
             }
         }
         self.open.values_mut().for_each(|open| open.newer = None);
-        let again = std::mem::take(&mut self.again);
+        let again = self.few.any().map(|few| std::mem::take(&mut few.again)).unwrap_or_default();
         for (ordinal, seq) in &again {
             self.holes.remove(seq);
             if !self.waiting.contains_key(ordinal) {
@@ -61,7 +61,7 @@ impl Feed {
             }
             self.wait_for_record(*ordinal);
         }
-        self.more.extend(self.waiting.keys());
+        self.few.make().more.extend(self.waiting.keys());
         again.into_keys().collect()
     }
 
@@ -70,8 +70,10 @@ impl Feed {
         if self.since.take().is_some() {
             self.delta.dirty = true;
             // Of what is in flight more may be owed, and that is told when it is settled.
-            self.more
-                .retain(|ordinal| self.open.contains_key(ordinal) && self.rules.keeps(Rule::OwedToTheEnd));
+            let keeps = self.rules.keeps(Rule::OwedToTheEnd);
+            if let Some(few) = self.few.any() {
+                few.more.retain(|ordinal| self.open.contains_key(ordinal) && keeps);
+            }
         }
     }
 
@@ -110,10 +112,10 @@ impl Feed {
             return Met::Busy;
         }
         if self.waiting.contains_key(&row.ordinal) {
-            self.more.insert(row.ordinal);
+            self.few.make().more.insert(row.ordinal);
             return Met::Settled;
         }
-        if self.unrecorded.contains(&row.ordinal) && self.rules.keeps(Rule::OutcomeDurable) {
+        if self.few.unrecorded.contains(&row.ordinal) && self.rules.keeps(Rule::OutcomeDurable) {
             self.stand(row.ordinal, row.seq, State::Waiting { due: AT_ONCE });
             self.wait_for_record(row.ordinal);
             return Met::Owed;
@@ -129,7 +131,7 @@ impl Feed {
     /// `found` is none if there is none. It was looked for when the log had at least what the reader has met. The
     /// caller has checked [`Feed::may_issue`].
     pub fn next_revision(&mut self, ordinal: Ordinal, found: Option<&Row>) -> Next {
-        if self.open.contains_key(&ordinal) || self.unrecorded.contains(&ordinal) {
+        if self.open.contains_key(&ordinal) || self.few.unrecorded.contains(&ordinal) {
             return Next::Wait;
         }
         // What the reader has not met yet it will meet, and this document then waits no more.
@@ -169,19 +171,19 @@ impl Feed {
         if let Some(standing) = self.waiting.get_mut(&ordinal) {
             standing.trouble = given_up;
         }
-        self.more.insert(ordinal);
+        self.few.make().more.insert(ordinal);
         self.wait_for_record(ordinal);
     }
 
     /// Nothing that the reader has met is owed of a document.
     pub(super) fn owe_no_more(&mut self, ordinal: Ordinal) {
         let Some(standing) = self.waiting.remove(&ordinal) else { return };
-        self.more.remove(&ordinal);
-        self.unjudged.remove(ordinal.0);
+        self.few.take_more(&ordinal);
+        self.few.take_unjudged(ordinal.0);
         self.needs_no_judgement(ordinal);
-        let doubt = self.doubt.contains(ordinal.0);
+        let doubt = self.few.doubt.contains(ordinal.0);
         if standing.state == State::Passed && standing.trouble.is_some() {
-            self.dead.insert(ordinal.0);
+            self.few.make().dead.insert(ordinal.0);
             self.delta.dead.insert(ordinal, Standing { state: State::GaveUp, doubt, ..standing });
         } else if doubt && self.rules.keeps(Rule::PassedKeepsDoubt) {
             self.delta.doubtful.insert(ordinal, standing.seq);
@@ -192,7 +194,7 @@ impl Feed {
 
     /// An outcome that the next revision of the document has to wait for.
     pub(super) fn wait_for_record(&mut self, ordinal: Ordinal) {
-        self.unrecorded.insert(ordinal);
+        self.few.make().unrecorded.insert(ordinal);
         // A record under way carries an earlier outcome, not this one.
         self.delta.recording.remove(&ordinal);
         self.delta.dirty = true;
@@ -201,7 +203,7 @@ impl Feed {
     /// A newer revision was met while one is in flight. A standing for the one in flight says that it and all
     /// that follows is owed, and then its hole is not needed.
     fn stand_for_all(&mut self, ordinal: Ordinal, open: Seq) {
-        self.more.insert(ordinal);
+        self.few.make().more.insert(ordinal);
         if self.waiting.contains_key(&ordinal) {
             return;
         }
@@ -214,9 +216,9 @@ impl Feed {
     }
 
     fn stand(&mut self, ordinal: Ordinal, seq: Seq, state: State) {
-        let doubt = self.doubt.contains(ordinal.0);
+        let doubt = self.few.doubt.contains(ordinal.0);
         // It is owed again, whatever was given up before.
-        self.dead.remove(ordinal.0);
+        self.few.take_dead(ordinal.0);
         self.delta.dead.remove(&ordinal);
         self.waiting.insert(ordinal, Standing { ordinal, seq, doubt, state, replay: 0, trouble: None });
         self.delta.standings.insert(ordinal);
@@ -225,7 +227,7 @@ impl Feed {
 
     /// Whether the reader, of this life or of the one before, has met a change.
     fn has_met(&self, seq: Seq) -> bool {
-        seq <= self.read || self.extras.contains(&seq) || self.was_ahead(seq)
+        seq <= self.read || self.few.extras.contains(&seq) || self.was_ahead(seq)
     }
 
     /// The reader found nothing between its position and `seq`. Every change beyond the mark is a revision, so what

@@ -49,8 +49,8 @@ const RESERVED: [&str; 12] = [
     "http2-settings",
 ];
 
-/// Checks a draft, fills the defaults into it, and compiles it.
-pub fn check(draft: &mut Draft, resource: &Resource, limits: &Limits) -> Result<Spec, Invalid> {
+/// Checks a draft and compiles it; [`completed`] shows what came of it.
+pub fn check(draft: &Draft, resource: &Resource, limits: &Limits) -> Result<Spec, Invalid> {
     let actions = &draft.endpoint.actions;
     let create = Arc::new(target(draft, Action::Create, &actions.create, resource)?);
     let update = match (&actions.create, &actions.update) {
@@ -106,7 +106,6 @@ pub fn check(draft: &mut Draft, resource: &Resource, limits: &Limits) -> Result<
     };
     check_shards(spec.shards, &spec, resource)?;
     check_together(&spec)?;
-    fill_defaults(draft, &spec);
     Ok(spec)
 }
 
@@ -120,7 +119,9 @@ fn revisions(asked: Option<&str>) -> Result<Revisions, Invalid> {
     }
 }
 
-fn fill_defaults(draft: &mut Draft, spec: &Spec) {
+/// What was said, with every default filled in that the spec made of it: what users are shown.
+pub fn completed(draft: &Draft, spec: &Spec) -> Draft {
+    let mut draft = draft.clone();
     draft.endpoint.method.get_or_insert_with(|| "POST".into()).make_ascii_uppercase();
     let actions = &mut draft.endpoint.actions;
     for action in [&mut actions.create, &mut actions.update, &mut actions.delete] {
@@ -136,6 +137,7 @@ fn fill_defaults(draft: &mut Draft, spec: &Spec) {
     draft.mode = Some(spec.mode);
     draft.start = Some(spec.start);
     draft.shards = Some(spec.shards);
+    draft
 }
 
 /// An expression is asked about the newest revision; which of several it is to decide about is not settled yet.

@@ -7,8 +7,10 @@ use bytes::Bytes;
 use flare_model::document::{Document, Row};
 use flare_model::feed::Action;
 use flare_model::filter::{Json, Unreadable};
+use http::HeaderValue;
 use parking_lot::Mutex;
 
+use super::message::header;
 use crate::telemetry::Context;
 
 /// A document as it was committed, shared by everyone who has to tell about it.
@@ -22,8 +24,19 @@ pub struct Change {
     /// The document as expressions see it, made when the first one looks and shared by all. Bound: see
     /// [`Json`]; most often about as large as the document.
     json: OnceLock<Box<Result<Json, Unreadable>>>,
+    texts: OnceLock<Texts>,
     /// The trace it belongs to, for a change that came from an origin in this life and is traced.
     trace: Option<Box<Context>>,
+}
+
+/// What every request says of a document, whoever it goes to; made by the first one and shared.
+pub struct Texts {
+    /// Its url.
+    pub document: HeaderValue,
+    /// Its revision, as a header can have it.
+    pub revision_header: HeaderValue,
+    /// Its revision.
+    pub revision: Box<str>,
 }
 
 /// Which body: the action and the shape's number (subscriptions with the same shape share it).
@@ -50,6 +63,7 @@ impl Change {
             superseded: AtomicBool::new(false),
             bodies: Mutex::new(Vec::new()),
             json: OnceLock::new(),
+            texts: OnceLock::new(),
             trace,
         })
     }
@@ -90,6 +104,18 @@ impl Change {
             })
         });
         made.as_ref().as_ref().map_err(Clone::clone)
+    }
+
+    /// What every request says of the document.
+    pub fn texts(&self) -> &Texts {
+        self.texts.get_or_init(|| {
+            let revision = self.document.revision.to_string();
+            Texts {
+                document: header(self.document.url.to_string()),
+                revision_header: header(revision.clone()),
+                revision: revision.into(),
+            }
+        })
     }
 
     /// The body for a key, built once and shared.

@@ -385,6 +385,7 @@ impl Shard {
     /// A feed has something to record.
     pub fn mark_dirty(&mut self, key: usize, lane: u8, urgent: bool) {
         let subscriber = &mut self.subscribers[key];
+        subscriber.lanes.note(lane);
         let number = subscriber.compiled.number;
         let slot = &mut subscriber.lanes[usize::from(lane)];
         if urgent && !slot.wants_record {

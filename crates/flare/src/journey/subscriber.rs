@@ -12,7 +12,7 @@ use super::compiled::Compiled;
 use super::courier::Job;
 use super::history::Looked;
 use super::homes::Spread;
-use super::lanes::Lanes;
+use super::lanes::{Lanes, Noted};
 use super::pace::{Bucket, Fortune};
 use super::pages::Loaded;
 use super::passive::{Drive, Leases, Passive};
@@ -78,6 +78,8 @@ pub struct FeedLane {
     pub feed: Feed,
     /// The changes.
     pub tail: Arc<LaneTail>,
+    /// What its subscription's lanes have counted of it.
+    pub noted: Noted,
     /// In `unread`.
     pub queued: bool,
     /// In the lane's list of those parked at its end.
@@ -137,7 +139,7 @@ impl Subscriber {
 
     /// How many documents wait for a retry.
     pub fn waiting(&self) -> usize {
-        self.lanes.iter().map(|lane| lane.feed.waiting().len()).sum()
+        self.lanes.noted().waiting as usize
     }
 
     /// Puts a lane among those with something unread.

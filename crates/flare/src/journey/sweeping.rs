@@ -21,6 +21,9 @@ const RECESS: Duration = Duration::from_millis(20);
 pub fn go_on(shard: &mut Shard, key: usize) {
     let stopping = shard.stopping;
     let Some(subscriber) = shard.subscribers.get_mut(key) else { return };
+    if subscriber.lanes.noted().sweeping == 0 {
+        return;
+    }
     let sweeping = subscriber.lanes.iter().find(|slot| slot.feed.sweeping().is_some());
     let Some(lane) = sweeping.map(|slot| slot.id.lane) else { return };
     let number = subscriber.compiled.number;

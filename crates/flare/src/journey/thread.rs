@@ -18,7 +18,7 @@ use super::compiled::Compiled;
 use super::control::Command;
 use super::errand;
 use super::homes::Spread;
-use super::lanes::Lanes;
+use super::lanes::{Lanes, Noted};
 use super::pace::{Bucket, Fortune};
 use super::recorder;
 use super::shard::{Shard, Shared};
@@ -205,6 +205,7 @@ impl Shard {
             let mut feed = Feed::open(saved, head);
             feed.keep_states(keeps_state);
             FeedLane {
+                noted: Noted::default(),
                 id,
                 feed,
                 tail,
@@ -432,5 +433,8 @@ impl Shard {
 fn select(compiled: &Compiled, lanes: &mut Lanes) {
     for lane in lanes.iter_mut() {
         lane.feed.select(compiled.spec.filter.is_some(), compiled.filter_changes);
+    }
+    for lane in lanes.numbers() {
+        lanes.note(lane);
     }
 }

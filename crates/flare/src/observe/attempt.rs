@@ -107,11 +107,6 @@ impl Phases {
         Phases { began: now, spans: Spans { connect: Spans::NONE, first_byte: Spans::NONE, total: 0 } }
     }
 
-    /// When it began.
-    pub fn began(&self) -> Duration {
-        self.began
-    }
-
     /// Connecting took from `since` to `now`.
     pub fn connected(&mut self, since: Duration, now: Duration) {
         self.spans.connect = Spans::between(since, now);
@@ -212,8 +207,9 @@ impl Entry {
         };
         let exchange = excerpt.map(|excerpt| {
             // Built again, as it was sent: to keep every request in case it fails would cost those that do not.
+            let Job { compiled, change, attempt, state, .. } = job;
             let mut request =
-                message::request(&job.compiled, &job.change, &job.attempt, job.state.as_deref(), began);
+                message::request(compiled, change, attempt, state.as_deref(), began, HeaderMap::new());
             job.pass_on_trace(&mut request);
             Arc::new(Exchange::of(&request, ending, excerpt))
         });

@@ -232,8 +232,7 @@ impl App {
         let resource = self.registry.resource(&parent).ok_or_else(|| unknown_resource(&parent))?;
         let stored: Stored =
             serde_json::from_str(&entity.body).map_err(|e| Invalid::new("subscription", e))?;
-        let mut draft = stored.draft.clone();
-        let spec = check(&mut draft, &resource, &self.limits)?;
+        let spec = check(&stored.draft, &resource, &self.limits)?;
         let id = SubscriptionId::new(entity.id.as_str());
         let number = SubscriptionNumber(entity.number);
         let incarnation = self.store.documents.incarnation();
@@ -242,7 +241,7 @@ impl App {
             Compiled::new(id, number, stored.filter_changes, resource, spec, incarnation, &self.user_agent)
                 .signed(signer);
         let compiled = Arc::new(compiled);
-        Ok(Arc::new(Subscription { stored, draft, version: entity.version, compiled }))
+        Ok(Arc::new(Subscription { stored, version: entity.version, compiled }))
     }
 
     /// Does what delivery threads ask for, until they are gone.

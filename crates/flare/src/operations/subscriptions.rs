@@ -124,7 +124,7 @@ impl App {
     }
 
     fn check(&self, draft: &Draft, resource: &Resource) -> Done<Spec> {
-        let spec = subscription::check(&mut draft.clone(), resource, &self.limits)?;
+        let spec = subscription::check(draft, resource, &self.limits)?;
         for target in &spec.targets {
             // A name is judged by the address it has when it is dialled.
             if let Ok(address) = target.url.host().parse() {
@@ -318,7 +318,7 @@ impl App {
         Ok(View {
             id: subscription.id().clone(),
             resource: subscription.compiled.resource.id().clone(),
-            draft: subscription.draft.clone(),
+            draft: subscription::completed(&subscription.stored.draft, &subscription.compiled.spec),
             status,
             since,
             reason,

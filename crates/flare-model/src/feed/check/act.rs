@@ -18,7 +18,8 @@ impl<W: Watch> World<W> {
     /// One step, taken. An error is a promise broken.
     pub fn take(&mut self, step: Step, scope: &Scope) -> Result<(), String> {
         self.happens(step, scope)?;
-        if let Some(ordinal) = self.feed.waiting.keys().find(|ordinal| self.feed.dead.contains(ordinal.0)) {
+        if let Some(ordinal) = self.feed.waiting.keys().find(|ordinal| self.feed.few.dead.contains(ordinal.0))
+        {
             return Err(format!("document {ordinal} is owed and given up"));
         }
         let Left { crashes, stops, restores, .. } = self.left;
@@ -182,7 +183,7 @@ impl<W: Watch> World<W> {
         let decided = match self.feed.since() {
             None => stands.is_none_or(|standing| standing.seq != row.seq),
             Some(_) => {
-                let settled = self.feed.was_ahead(row.seq) || self.feed.extras.contains(&row.seq);
+                let settled = self.feed.was_ahead(row.seq) || self.feed.few.extras.contains(&row.seq);
                 stands.is_none() && !settled && !self.feed.is_open(row.ordinal)
             }
         };
@@ -425,7 +426,7 @@ impl<W: Watch> World<W> {
                 if sweep.kind == SweepKind::Beginning
                     && self.look(&row) == Look::Out
                     && !self.feed.held.contains(row.ordinal.0)
-                    && !self.feed.doubt.contains(row.ordinal.0) =>
+                    && !self.feed.few.doubt.contains(row.ordinal.0) =>
             {
                 let stands = self.feed.waiting.contains_key(&row.ordinal);
                 self.watch.passes(&self.seen(&row), stands)

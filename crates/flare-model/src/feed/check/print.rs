@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use roaring::RoaringTreemap;
 
+use super::super::few::Sets;
 use super::super::open::Judge;
 use super::super::{
     Ahead, Attempt, Delta, Feed, Filtering, Open, Record, Saved, Standing, State, Sweep, SweepKind,
@@ -209,20 +210,13 @@ impl Print {
         let Feed {
             read,
             holes,
-            extras,
-            outran,
             issued,
             held,
-            doubt,
             waiting,
-            dead,
             open,
-            again,
-            unrecorded,
             judge,
-            unjudged,
             since,
-            more,
+            few,
             sweep,
             changes,
             filtering,
@@ -232,6 +226,7 @@ impl Print {
             delta,
             rules: _,
         } = feed;
+        let Sets { extras, outran, doubt, dead, again, unrecorded, unjudged, more } = &**few;
         self.word(*changes);
         self.filtering(filtering);
         self.word(read.0);
@@ -257,7 +252,7 @@ impl Print {
         self.bitmap(unjudged);
         self.seqs(since);
         self.ordinals(more);
-        self.list(sweep, Print::sweep);
+        self.list(sweep.as_deref(), Print::sweep);
         self.delta(delta, *issued, recording);
     }
 }

@@ -293,7 +293,7 @@ impl<W: Watch> World<W> {
             steps.extend(docs.clone().map(Step::Ask));
         }
         if self.left.drops > 0 {
-            steps.extend(docs.filter(|doc| self.feed.dead.contains(*doc as u64 + 1)).map(Step::Drop));
+            steps.extend(docs.filter(|doc| self.feed.few.dead.contains(*doc as u64 + 1)).map(Step::Drop));
         }
         if self.left.beginnings > 0 && self.open.iter().all(Option::is_none) && self.feed.open.is_empty() {
             steps.push(Step::BeginAgain);
@@ -316,8 +316,9 @@ impl<W: Watch> World<W> {
 
     pub(super) fn may_retry(&self, doc: usize) -> bool {
         let ordinal = Ordinal(doc as u64 + 1);
-        let durable = !self.feed.unrecorded.contains(&ordinal) || !self.feed.rules.keeps(Rule::ReplayDurable);
-        self.feed.waiting.contains_key(&ordinal) && durable || self.feed.again.contains_key(&ordinal)
+        let durable =
+            !self.feed.few.unrecorded.contains(&ordinal) || !self.feed.rules.keeps(Rule::ReplayDurable);
+        self.feed.waiting.contains_key(&ordinal) && durable || self.feed.few.again.contains_key(&ordinal)
     }
 
     /// A lease is made of an attempt that was begun just now.
@@ -358,17 +359,17 @@ impl<W: Watch> World<W> {
     /// What must hold when a quiet run has come to its end.
     pub fn at_rest(&self) -> Result<(), String> {
         let feed = &self.feed;
-        let owed = feed.waiting.len() + feed.again.len() + feed.unrecorded.len() + feed.open.len();
+        let owed = feed.waiting.len() + feed.few.again.len() + feed.few.unrecorded.len() + feed.open.len();
         let waiting = |saved: &Saved| saved.standings.iter().any(|s| !matches!(s.state, State::Doubtful));
         let wrong = match () {
             () if feed.unsettled() > 0 => "there are holes",
             () if feed.cursor() != self.head => "the cursor is not at the head",
             () if self.saved.cursor != self.head => "the recorded cursor is not at the head",
             () if feed.judge.is_some() => "judging has not ended",
-            () if !feed.extras.is_empty() => "settled changes are kept that the reader has passed",
+            () if !feed.few.extras.is_empty() => "settled changes are kept that the reader has passed",
             () if owed > 0 || waiting(&self.saved) => "something is still owed",
             () if feed.sweep.is_some() || self.saved.sweep.is_some() => "the sweep has not ended",
-            () if feed.held != self.saved.held || feed.dead != self.saved.dead => "the ledger differs",
+            () if feed.held != self.saved.held || feed.few.dead != self.saved.dead => "the ledger differs",
             () if self.heard != self.changes => "the feed has not heard of the filter",
             () => return self.watch.rests(&self.seen_rows(), feed, &self.saved),
         };

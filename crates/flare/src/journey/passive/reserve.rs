@@ -187,8 +187,8 @@ impl Shard {
             self.subscribers[key].in_flight -= 1;
             let Some(token) = self.lease(key, lane, &attempt, lease) else { continue };
             // Whole: how it ends may be heard in another life, when nobody knows any more what was in it.
-            let mut request =
-                notification::request(&compiled, &change, &attempt, None, self.shared.clock.now());
+            let (now, room) = (self.shared.clock.now(), http::HeaderMap::new());
+            let mut request = notification::request(&compiled, &change, &attempt, None, now, room);
             if let (Some(context), Some(tracer)) = (change.trace(), &self.shared.tracer) {
                 let first = attempt.attempts == 0 && attempt.replay == 0;
                 context.inject(tracer.leased(&compiled, context, first), request.headers_mut());
