@@ -1,5 +1,6 @@
 //! The only wiring: configuration in, a running node out, and its end.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use flare_provider::{ProviderError, Store};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config};
 use crate::door::{Clock, SystemClock};
@@ -75,8 +77,28 @@ pub fn embedded_options(
 /// Where the engine's thread says that it cannot go on. It exists before the journey does.
 type FatalReport = Report;
 
+/// What goes along with a node that is run inside something larger.
+pub struct Company {
+    /// Where the API listens, if that is open already; otherwise it is opened as configured.
+    pub listener: Option<std::net::TcpListener>,
+    /// Called once the API answers, with its address and with what is cancelled when the node begins to stop.
+    pub ready: Box<dyn FnOnce(SocketAddr, CancellationToken)>,
+    /// Cancelled to stop the node, as a signal would.
+    pub end: CancellationToken,
+    /// Called before a second signal ends the process at once.
+    pub abrupt: Box<dyn Fn()>,
+}
+
+impl Company {
+    /// A node by itself.
+    pub fn none() -> Company {
+        let (ready, abrupt) = (Box::new(|_, _| {}), Box::new(|| {}));
+        Company { listener: None, ready, end: CancellationToken::new(), abrupt }
+    }
+}
+
 /// Runs a node until it is told to stop.
-pub fn run(config: Config) -> anyhow::Result<()> {
+pub fn run(config: Config, company: Company) -> anyhow::Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = config.http.server.thread_count(cores);
     let mut builder = match threads {
@@ -84,17 +106,23 @@ pub fn run(config: Config) -> anyhow::Result<()> {
         _ => tokio::runtime::Builder::new_multi_thread(),
     };
     let runtime = builder.worker_threads(threads).thread_name("flare-api").enable_all().build()?;
-    runtime.block_on(serve(config, cores))
+    runtime.block_on(serve(config, cores, company))
 }
 
-async fn serve(config: Config, cores: usize) -> anyhow::Result<()> {
+async fn serve(config: Config, cores: usize, company: Company) -> anyhow::Result<()> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::of_process());
     let (report, mut fatal, events) = Report::new();
     // The address first: a second Flare on the same port should not touch the data.
     let addr = config.http.server.addr;
-    let listener = TcpListener::bind(addr)
-        .await
-        .with_context(|| format!("listening on {addr} (http.server.addr or --addr says where)"))?;
+    let listener = match company.listener {
+        Some(open) => {
+            open.set_nonblocking(true)?;
+            TcpListener::from_std(open)?
+        }
+        None => TcpListener::bind(addr)
+            .await
+            .with_context(|| format!("listening on {addr} (http.server.addr or --addr says where)"))?,
+    };
     let addr = listener.local_addr()?;
     let engine = Engine::open(&config, &report).context("opening the store")?;
     // After the engine: the folder of the data is ours by then.
@@ -123,6 +151,7 @@ async fn serve(config: Config, cores: usize) -> anyhow::Result<()> {
 
     // Whoever waits for something to come is answered at once when the node stops.
     let stop = app.stop.clone();
+    (company.ready)(addr, stop.clone());
     let mut chores = JoinSet::new();
     chores.spawn({
         let app = app.clone();
@@ -157,6 +186,7 @@ async fn serve(config: Config, cores: usize) -> anyhow::Result<()> {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            () = company.end.cancelled() => {}
         }
     };
     tokio::select! {
@@ -180,13 +210,18 @@ async fn serve(config: Config, cores: usize) -> anyhow::Result<()> {
     };
     tokio::select! {
         () = finish => {}
-        _ = interrupt.recv() => std::process::exit(130),
-        _ = terminate.recv() => std::process::exit(143),
+        _ = interrupt.recv() => at_once(&*company.abrupt, 130),
+        _ = terminate.recv() => at_once(&*company.abrupt, 143),
         reason = reason(&mut fatal) => return Err(anyhow::anyhow!(reason)),
     }
     engine.close();
     tracing::info!("stopped");
     Ok(())
+}
+
+fn at_once(abrupt: &dyn Fn(), code: i32) -> ! {
+    abrupt();
+    std::process::exit(code)
 }
 
 async fn reason(fatal: &mut tokio::sync::watch::Receiver<Option<String>>) -> String {

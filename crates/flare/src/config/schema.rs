@@ -182,7 +182,7 @@ section! {
         /// Threads of delivery, 0 to choose; see [`DeliveryConfig::thread_count`].
         threads: usize = 0, in 0..=64;
         /// The least time between two records of outcomes.
-        record_interval: Duration = ms(50), in ms(0)..=secs(10);
+        record_interval: Duration = ms(100), in ms(0)..=secs(10);
         /// The time an attempt may take when the subscription does not say.
         default_timeout: Duration = secs(15), in ms(10)..=hours(1);
         /// The longest timeout a subscription may ask for.

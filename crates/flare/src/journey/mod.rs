@@ -28,6 +28,7 @@ mod pace;
 mod pages;
 pub mod passive;
 mod recorder;
+mod seldom;
 mod settle;
 mod shard;
 mod signature;

@@ -1,6 +1,6 @@
 //! A subscription on its delivery thread: its feeds, what is ready to be taken, and how it has fared.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use super::lanes::{Lanes, Noted};
 use super::pace::{Bucket, Fortune};
 use super::pages::Loaded;
 use super::passive::{Drive, Leases, Passive};
+use super::seldom::Seldom;
 use super::tail::LaneTail;
 use tokio::sync::oneshot;
 
@@ -89,9 +90,9 @@ pub struct FeedLane {
     /// A page or document is being read.
     pub loading: bool,
     /// Documents read for a retry. Bound: those in `due`.
-    pub fetched: BTreeMap<Ordinal, (Arc<Change>, flare_model::ids::Seq)>,
+    pub fetched: Seldom<(Arc<Change>, flare_model::ids::Seq)>,
     /// Next revisions that were looked for, where every one is sent. Bound: those in `due`.
-    pub looked: BTreeMap<Ordinal, Looked>,
+    pub looked: Seldom<Looked>,
     /// In the recorder's list.
     pub dirty: bool,
     /// Waits for a record (a higher mark) before it can go on.

@@ -170,7 +170,8 @@ impl App {
 
     /// Reads the whole catalog and takes all feeds over.
     pub async fn load(&self) -> Result<(), ProviderError> {
-        const BATCH: usize = 1000;
+        // What is read of a batch is in memory twice for a moment, and with it the feeds of all its lanes.
+        const BATCH: usize = 200;
         let mut after = 0;
         loop {
             let entities = self.store.catalog.list(EntityKind::Resource, after, BATCH).await?;
@@ -230,8 +231,10 @@ impl App {
     fn compile(&self, entity: &Entity) -> Done<Arc<Subscription>> {
         let parent = ResourceId::new(entity.parent.as_deref().unwrap_or_default());
         let resource = self.registry.resource(&parent).ok_or_else(|| unknown_resource(&parent))?;
-        let stored: Stored =
+        let mut stored: Stored =
             serde_json::from_str(&entity.body).map_err(|e| Invalid::new("subscription", e))?;
+        stored.secrets.shrink_to_fit();
+        stored.replays.shrink_to_fit();
         let spec = check(&stored.draft, &resource, &self.limits)?;
         let id = SubscriptionId::new(entity.id.as_str());
         let number = SubscriptionNumber(entity.number);

@@ -19,6 +19,7 @@ mod crashes;
 mod dead_hosts;
 mod dead_letters;
 mod delivery;
+mod demo;
 mod disk_full;
 mod documents;
 mod drift;

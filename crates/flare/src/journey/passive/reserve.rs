@@ -53,6 +53,7 @@ impl Shard {
             && let Some(passive) = self.passive(key)
         {
             passive.reservations.push_back(reservation);
+            self.look_at_the_ends(key);
             self.ready(key);
         }
     }
