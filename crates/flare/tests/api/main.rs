@@ -30,6 +30,7 @@ mod filters;
 mod history;
 mod hostile_clients;
 mod limits;
+mod metrics;
 mod order;
 mod passive;
 mod patches;
