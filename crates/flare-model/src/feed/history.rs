@@ -8,7 +8,7 @@
 //! outcome, and the older revision would follow the newer one.
 
 use super::rule::Rule;
-use super::{Attempt, Everything, Feed, Met, Standing, State, Trouble};
+use super::{Attempt, Feed, Interest, Met, Standing, State, Trouble};
 use crate::document::Row;
 use crate::ids::{Ordinal, Seq};
 use crate::time::Timestamp;
@@ -27,20 +27,33 @@ pub enum Next {
 }
 
 impl Feed {
+    /// The mark of a feed that sent every revision and now sends the newest: nothing is replaced beyond it.
+    pub const NOTHING_OLDER: Seq = Seq(i64::MAX as u64);
+
     /// The mark of a feed that sends every revision: what was replaced up to here it does not see. `None` for a
     /// feed that sends only the newest.
     pub fn since(&self) -> Option<Seq> {
-        self.since
+        self.since.filter(|since| *since != Feed::NOTHING_OLDER)
+    }
+
+    /// Whether the documents of this feed go the way of [`Feed::next_revision`] when they are due, one revision after
+    /// the other, rather than that of [`Feed::retry`]. A feed that sent every revision goes on so for a while.
+    pub fn is_in_turn(&self) -> bool {
+        self.since.is_some()
     }
 
     /// From now on every revision is sent: what is newest at `head`, and all that comes. Answers the documents that
     /// have to be looked at once the next record is durable.
     pub fn every_revision(&mut self, head: Seq) -> Vec<Ordinal> {
-        if self.since.is_some() {
+        if self.since().is_some() {
             return Vec::new();
         }
+        let in_turn = self.is_in_turn();
         self.since = Some(if self.rules.keeps(Rule::SinceNow) { head } else { Seq(0) });
         self.delta.dirty = true;
+        if in_turn {
+            return Vec::new();
+        }
         let in_flight: Vec<_> = self.open.iter().map(|(o, open)| (*o, open.seq, open.newer)).collect();
         for (ordinal, seq, newer) in in_flight {
             if let Some(newer) = newer {
@@ -65,15 +78,27 @@ impl Feed {
         again.into_keys().collect()
     }
 
-    /// From now on only the newest revision is sent: whatever is owed of a document comes down to that.
+    /// From now on only the newest revision is sent: whatever is owed of a document comes down to that, because the
+    /// mark moves beyond all that was ever replaced. What stands, and what it stands for, stays as it is; the other
+    /// way of keeping it is taken up again when there is nothing to be kept.
     pub fn newest_only(&mut self) {
-        if self.since.take().is_some() {
+        if self.since().is_some() {
+            self.since = Some(Feed::NOTHING_OLDER);
             self.delta.dirty = true;
-            // Of what is in flight more may be owed, and that is told when it is settled.
-            let keeps = self.rules.keeps(Rule::OwedToTheEnd);
+        }
+    }
+
+    /// A feed that sends only the newest revision again, and of which nothing is under way, owed or in doubt, is as if it
+    /// had never sent all of them.
+    pub(super) fn end_turns(&mut self) {
+        let nothing_stands = self.waiting.is_empty() && self.open.is_empty() && self.few.unrecorded.is_empty();
+        let nothing_to_judge = self.judge.is_none() && self.few.unjudged.is_empty();
+        if self.since == Some(Feed::NOTHING_OLDER) && nothing_stands && nothing_to_judge {
+            self.since = None;
             if let Some(few) = self.few.any() {
-                few.more.retain(|ordinal| self.open.contains_key(ordinal) && keeps);
+                few.more.clear();
             }
+            self.delta.dirty = true;
         }
     }
 
@@ -103,7 +128,7 @@ impl Feed {
     }
 
     /// The reader meets a revision that is not settled.
-    pub(super) fn read_revision(&mut self, row: &Row) -> Met {
+    pub(super) fn read_revision(&mut self, row: &Row, interest: &mut impl Interest) -> Met {
         if let Some(open) = self.open.get(&row.ordinal) {
             // An attempt that outran the reader, before every revision was wanted, may be for this very one.
             if open.seq < row.seq {
@@ -121,7 +146,7 @@ impl Feed {
             return Met::Owed;
         }
         self.holes.insert(row.seq, row.ordinal);
-        match self.begin(row, &mut Everything) {
+        match self.begin(row, interest) {
             Some(attempt) => Met::Send(attempt),
             None => Met::Settled,
         }
@@ -129,8 +154,13 @@ impl Feed {
 
     /// A document that waits is decided on the first revision at or after [`Feed::owed_from`] that the feed can see;
     /// `found` is none if there is none. It was looked for when the log had at least what the reader has met. The
-    /// caller has checked [`Feed::may_issue`].
-    pub fn next_revision(&mut self, ordinal: Ordinal, found: Option<&Row>) -> Next {
+    /// caller has checked [`Feed::may_issue`], and `interest` is asked about that very revision.
+    pub fn next_revision(
+        &mut self,
+        ordinal: Ordinal,
+        found: Option<&Row>,
+        interest: &mut impl Interest,
+    ) -> Next {
         if self.open.contains_key(&ordinal) || self.few.unrecorded.contains(&ordinal) {
             return Next::Wait;
         }
@@ -148,7 +178,7 @@ impl Feed {
         }
         self.delta.dirty = true;
         let given_up = self.is_given_up(ordinal);
-        match self.begin(row, &mut Everything) {
+        match self.begin(row, interest) {
             Some(attempt) => Next::Send(attempt),
             None => {
                 self.tally.skipped += u64::from(given_up);
@@ -158,9 +188,11 @@ impl Feed {
         }
     }
 
-    /// Whether a revision was given up, and it is not known yet if another follows.
+    /// Whether a revision was given up, and it is not known yet if another follows. To a client that wants only the
+    /// newest it makes no difference.
     pub(super) fn is_given_up(&self, ordinal: Ordinal) -> bool {
-        self.waiting.get(&ordinal).is_some_and(|s| s.state == State::Passed && s.trouble.is_some())
+        let passed = |standing: &Standing| standing.state == State::Passed && standing.trouble.is_some();
+        self.since().is_some() && self.waiting.get(&ordinal).is_some_and(passed)
     }
 
     /// The change at `seq` is settled, and more of its document may be owed: durable before that is sent. What the
@@ -233,7 +265,7 @@ impl Feed {
     /// The reader found nothing between its position and `seq`. Every change beyond the mark is a revision, so what
     /// is missing, and was not settled, went before the client could be given it.
     pub(super) fn count_missing(&mut self, seq: Seq) {
-        let Some(since) = self.since else { return };
+        let Some(since) = self.since() else { return };
         let (mut next, mut missing) = (self.read.max(since).0 + 1, 0);
         while next <= seq.0 {
             missing += u64::from(!self.has_met(Seq(next)));
@@ -247,7 +279,7 @@ impl Feed {
     pub fn lose(&mut self, revisions: &[(Ordinal, Seq)]) -> u64 {
         let owed = |(ordinal, seq): &&(Ordinal, Seq)| {
             let in_flight = self.open.get(ordinal).is_some_and(|open| open.seq == *seq);
-            let from = self.owed_from(*ordinal).filter(|_| self.since.is_some());
+            let from = self.owed_from(*ordinal).filter(|_| self.since().is_some());
             from.is_some_and(|from| from <= *seq) && self.has_met(*seq) && !in_flight
         };
         let lost = revisions.iter().filter(owed).count() as u64;

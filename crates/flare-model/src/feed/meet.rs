@@ -1,7 +1,7 @@
 //! A row comes in, from the reader or for a retry; a request to send comes out, or nothing.
 
 use super::rule::Rule;
-use super::{Action, Attempt, Feed, Interest, Met, Open, State, TRANSITION, decide};
+use super::{Action, Attempt, Feed, Interest, Met, Open, TRANSITION, decide};
 use crate::document::Row;
 use crate::ids::Seq;
 
@@ -27,7 +27,7 @@ impl Feed {
             return Met::Settled;
         }
         if self.since.is_some() {
-            return self.read_revision(row);
+            return self.read_revision(row, interest);
         }
         if let Some(open) = self.open.get_mut(&row.ordinal) {
             if open.seq != row.seq
@@ -81,10 +81,6 @@ impl Feed {
         if self.open.contains_key(&row.ordinal) || unrecorded {
             return None;
         }
-        if self.waiting.get(&row.ordinal).is_some_and(|s| s.state == State::Passed && s.seq == row.seq) {
-            self.owe_no_more(row.ordinal);
-            return None;
-        }
         let changed = self.few.again.get(&row.ordinal).copied();
         let owed = self.waiting.get(&row.ordinal).map(|standing| standing.seq);
         let newest = changed.max(owed)?;
@@ -93,7 +89,6 @@ impl Feed {
             return None;
         }
         self.few.take_again(&row.ordinal);
-        self.few.take_more(&row.ordinal);
         if let Some(superseded) = changed.filter(|seq| *seq != row.seq) {
             self.holes.remove(&superseded);
         }
@@ -121,10 +116,7 @@ impl Feed {
         let action = decide(wanted, held, doubt).filter(|action| !(told && *action == Action::Update));
         let Some(action) = action else {
             self.clear_standing(row.ordinal);
-            self.settle_seq(row.seq);
-            if self.since.is_some() && self.rules.keeps(Rule::NothingDurable) {
-                self.wait_for_record(row.ordinal);
-            }
+            self.settle_with_nothing(row);
             return None;
         };
         if interest.tells(action) != Some(true) {
@@ -165,6 +157,15 @@ impl Feed {
         if doubt && self.rules.keeps(Rule::UntoldKeepsDoubt) {
             self.keep_doubt(row.ordinal, row.seq);
         }
+        self.settle_with_nothing(row);
+    }
+
+    /// Nothing was sent for a row. Where every revision is, the next one waits until that is durable, or a crash would
+    /// have this one decided again after it.
+    fn settle_with_nothing(&mut self, row: &Row) {
         self.settle_seq(row.seq);
+        if self.since.is_some() && self.rules.keeps(Rule::NothingDurable) {
+            self.wait_for_record(row.ordinal);
+        }
     }
 }

@@ -101,7 +101,7 @@ impl Feed {
     /// number of one the log has lost would seem to be with the client.
     fn start_over(rules: Rules, saved: Saved, head: Seq) -> Feed {
         let (tally, filtering) = (saved.tally, saved.filtering);
-        let since = saved.since.map(|_| head);
+        let since = saved.since.map(|since| if since == Feed::NOTHING_OLDER { since } else { head });
         let believed = Saved { issued: head, since, tally, filtering, ..Saved::default() };
         let mut feed = Feed::resume(rules, believed);
         feed.issued = Seq(0);
@@ -207,9 +207,10 @@ impl Feed {
         if !judge.done.insert(row.ordinal.0) && self.rules.keeps(Rule::JudgeOnce) {
             return false;
         }
-        // Where every revision is sent, a standing says itself what may have been sent; and it holds no cursor back
-        // that would keep this judgement over the next crash.
-        if self.since.is_some() && standing.is_some() {
+        // A standing says itself what may have been sent: it was made when the document had been judged, with the
+        // doubt there was, and whatever followed is judged against it. By the cursor it would be judged otherwise
+        // after a change between the newest revision and all of them, and a notification would be another one.
+        if standing.is_some() {
             return false;
         }
         let (cursor, issued) = (judge.cursor, judge.issued);

@@ -110,7 +110,8 @@ pub struct Record {
     pub standings: Vec<Standing>,
     /// Documents whose standing goes.
     pub cleared: Vec<Ordinal>,
-    /// Which revisions the feed sends, see [`Feed::since`].
+    /// Which revisions the feed sends, see [`Feed::since`]; a mark that no change can reach after a change to the newest
+    /// only.
     pub since: Option<Seq>,
     /// The sweep, whole.
     pub sweep: Option<Sweep>,
@@ -216,6 +217,7 @@ impl Feed {
         }
         self.few.tidy();
         self.delta.settle();
+        self.end_turns();
     }
 
     /// An attempt that was pushed out of the window is still open, and what stands for it may stand for a newer

@@ -54,6 +54,12 @@ impl Feed {
         if !self.may_be_asked_for(row) {
             return Filled::Blocked;
         }
+        // Whether more is owed is known soon, and then it is decided under the new filter or it is not.
+        let passed = |standing: &Standing| standing.state == State::Passed && standing.seq == row.seq;
+        let unclear = self.waiting.get(&row.ordinal).is_some_and(passed);
+        if sweep.kind == SweepKind::Filter && unclear && self.rules.keeps(Rule::FilterWaits) {
+            return Filled::Blocked;
+        }
         let held = self.held.contains(row.ordinal.0);
         let doubt = self.few.doubt.contains(row.ordinal.0);
         let waits = self.waiting.contains_key(&row.ordinal);

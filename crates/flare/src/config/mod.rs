@@ -31,7 +31,7 @@ pub use {
     choice::{LogFormat, LogLevel, LogOutput, Store, UserAgent, WebhookUrl},
     load::{Entry, Loaded},
     problem::{Origin, Problem},
-    secret::{Secret, SecretKey},
+    secret::{SecretKey, Token},
     size::ByteSize,
     telemetry::{Attributes, ExportHeaders, Protocol, Ratio, ServiceName},
 };

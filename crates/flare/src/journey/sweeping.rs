@@ -100,9 +100,9 @@ fn fill(
         if newest == Some(false) {
             continue;
         }
-        let every = slot.feed.since().is_some();
+        let in_turn = slot.feed.is_in_turn();
         // An older revision must not follow a newer one: the page is read again if nobody can tell.
-        if every && newest.is_none() {
+        if in_turn && newest.is_none() {
             filled = Page::Busy;
             break;
         }
@@ -111,7 +111,7 @@ fn fill(
             Filled::Passed => {}
             Filled::Taken => {
                 slot.swept.push(row.ordinal);
-                if !every {
+                if !in_turn {
                     slot.fetched.insert(row.ordinal, (change, page.head));
                 }
             }

@@ -168,7 +168,7 @@ impl Shard {
                 self.wake_at(key, at);
                 return None;
             }
-            if self.subscribers[key].lanes[usize::from(lane)].feed.since().is_some() {
+            if self.subscribers[key].lanes[usize::from(lane)].feed.is_in_turn() {
                 match self.take_revision(key, lane, ordinal) {
                     Due::Job(attempt, change) => return Some((lane, attempt, change)),
                     Due::Nothing => continue,

@@ -129,10 +129,10 @@ fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
             for (lane, row) in rows {
                 let Some(&key) = shard.by_number.get(&number) else { break };
                 let Some(slot) = shard.subscribers[key].lanes.get_mut(lane) else { continue };
-                // Where every revision is sent, one that was just replaced is not sent again.
+                // Where revisions are sent in turn, one that was just replaced is not sent again.
                 let newest = slot.tail.newest(row.ordinal);
                 let outdated = newest.is_some_and(|newest| newest.row().seq != row.seq);
-                if outdated && slot.feed.since().is_some() {
+                if outdated && slot.feed.is_in_turn() {
                     continue;
                 }
                 if slot.feed.request(&row, replay, now) {

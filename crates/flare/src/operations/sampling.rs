@@ -9,7 +9,7 @@ use crate::observe::{Gauges, SAMPLE, Sample};
 
 /// A census takes at most one part in so many of a delivery thread's time: with very many subscriptions it is taken less
 /// often, and the samples between repeat it.
-const SHARE: u32 = 200;
+const SHARE: u32 = 1000;
 
 /// With however many, it is taken so often.
 const LONGEST: Duration = Duration::from_secs(60);

@@ -165,17 +165,22 @@ impl App {
         let draft: Draft = serde_path_to_error::deserialize(draft)
             .map_err(|e| Invalid::new(e.path().to_string(), e.inner()))?;
         let spec = self.check(&draft, &current.compiled.resource)?;
-        if spec.revisions != current.compiled.spec.revisions {
-            let problem = "cannot be changed yet; create another subscription";
-            return Err(Invalid::new("delivery.revision", problem).into());
-        }
         // From this commit on a sweep is owed.
         let changed = u64::from(draft.filter != current.stored.draft.filter);
         let filter_changes = current.stored.filter_changes + changed;
         let updated_at = self.clock.now();
         let stored = Stored { draft, updated_at, filter_changes, ..current.stored.clone() };
+        // Before and after the change, the ledger says which revisions the feeds send: killed in between, the next
+        // process neither goes back to what was left out nor leaves out what was promised.
+        let other_revisions = spec.revisions != current.compiled.spec.revisions;
+        if other_revisions {
+            self.record(&current).await?;
+        }
         let changed = self.replace(&current, stored, spec.keys()).await?;
         self.journey.send(changed.number(), || Command::Replace(changed.compiled.clone())).await;
+        if other_revisions {
+            self.record(&changed).await?;
+        }
         self.rearrange_if_needed(&changed).await;
         Ok(changed)
     }

@@ -35,6 +35,9 @@ mod order;
 mod passive;
 mod patches;
 mod plots;
+#[cfg(feature = "cpu-profile")]
+mod pprof;
+mod profiles;
 mod program;
 mod replays;
 mod resources;
