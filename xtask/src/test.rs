@@ -53,7 +53,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     provide()?;
     provide_libraries()?;
     let mut test = Command::new(env!("CARGO"));
-    test.args(["test", "--workspace", "--no-fail-fast"]);
+    // With what is not built by default, so that it is tested, too.
+    test.args(["test", "--workspace", "--features", "flare/cpu-profile", "--no-fail-fast"]);
     if args.quick {
         test.args(["--", "--skip", "crashes", "--skip", "check::"]);
     }

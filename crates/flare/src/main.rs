@@ -12,6 +12,8 @@ mod network;
 mod node;
 mod observe;
 mod operations;
+#[cfg(feature = "cpu-profile")]
+mod profile;
 mod registry;
 mod vault;
 mod version;

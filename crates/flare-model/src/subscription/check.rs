@@ -82,7 +82,7 @@ pub fn check(draft: &Draft, resource: &Resource, limits: &Limits) -> Result<Spec
         return Err(Invalid::new("delivery.concurrency", problem));
     }
     check_rate(delivery.rate_limit)?;
-    let retry = RetryPolicy::from(delivery.retry.clone().unwrap_or_default());
+    let retry = RetryPolicy::from(delivery.retry.as_deref().cloned().unwrap_or_default());
     retry.validate().map_err(|e| Invalid::new("delivery.retry", e))?;
     let content = content::check(draft, resource, &targets)?;
     let data = data(&draft.data, resource)?;
@@ -130,7 +130,7 @@ pub fn completed(draft: &Draft, spec: &Spec) -> Draft {
     }
     draft.delivery.timeout = Some(HumanDuration(spec.timeout));
     draft.delivery.concurrency = Some(spec.concurrency);
-    draft.delivery.retry = Some(spec.retry.clone().into());
+    draft.delivery.retry = Some(Box::new(spec.retry.clone().into()));
     draft.delivery.revision = Some(spec.revisions.as_str().into());
     content::fill(&mut draft.content, &spec.content);
     draft.mode = Some(spec.mode);
@@ -161,7 +161,7 @@ fn check_shards(shards: u32, spec: &Spec, resource: &Resource) -> Result<(), Inv
 fn target(
     draft: &Draft,
     action: Action,
-    own: &Option<ActionDraft>,
+    own: &Option<Box<ActionDraft>>,
     resource: &Resource,
 ) -> Result<Target, Invalid> {
     let name = action.as_str();

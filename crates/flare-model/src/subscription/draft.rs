@@ -59,19 +59,20 @@ pub struct EndpointDraft {
     pub actions: ActionsDraft,
 }
 
-/// What differs by action.
+/// What differs by action. Most subscriptions have nothing here, and there are many: it takes room only where it is
+/// used.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ActionsDraft {
     /// For creates.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub create: Option<ActionDraft>,
+    pub create: Option<Box<ActionDraft>>,
     /// For updates.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub update: Option<ActionDraft>,
+    pub update: Option<Box<ActionDraft>>,
     /// For deletes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub delete: Option<ActionDraft>,
+    pub delete: Option<Box<ActionDraft>>,
 }
 
 impl ActionsDraft {
@@ -116,7 +117,7 @@ pub struct DeliveryDraft {
     pub rate_limit: Option<RateLimit>,
     /// What happens after a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub retry: Option<RetryDraft>,
+    pub retry: Option<Box<RetryDraft>>,
     /// `last` or `all`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,

@@ -30,7 +30,7 @@ pub use {
     choice::{LogFormat, LogLevel, LogOutput, Store, UserAgent},
     load::{Entry, Loaded},
     problem::{Origin, Problem},
-    secret::{Secret, SecretKey},
+    secret::{SecretKey, Token},
     size::ByteSize,
 };
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::choice::{LogFormat, LogLevel, LogOutput, Store, UserAgent, WebhookUrl};
 use super::cidr::Cidr;
-use super::secret::SecretKey;
+use super::secret::{SecretKey, Token};
 use super::section::section;
 use super::size::ByteSize;
 
@@ -42,6 +42,8 @@ section! {
         delivery: DeliveryConfig;
         /// How the operator is told of subscriptions that fail, recover or are disabled.
         notify: NotifyConfig;
+        /// A look inside the running process.
+        debug: DebugConfig;
         /// The engines below.
         provider: ProviderConfig;
     }
@@ -252,6 +254,20 @@ section! {
         url: WebhookUrl = WebhookUrl::none();
         /// The time a POST may take.
         timeout: Duration = secs(10), in ms(10)..=hours(1);
+    }
+}
+
+section! {
+    /// A look inside the running process.
+    DebugConfig {
+        /// Whether profiles may be taken, at `/debug/pprof/`.
+        profiling: bool = false;
+        /// What whoever takes one shows as a bearer token; `none`: only requests from this machine are admitted.
+        admin_token: Token = Token::none();
+        /// The longest profile.
+        maximum_profile: Duration = secs(60), in secs(1)..=hours(1);
+        /// Samples for each second of processor time.
+        sample_rate: u32 = 99, in 1..=1000;
     }
 }
 

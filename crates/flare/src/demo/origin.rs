@@ -25,7 +25,7 @@ pub async fn run(world: Arc<World>, mut api: Client, mut shop: Shop, rate: u32, 
     let step = Duration::from_secs(1) / rate;
     let mut due = world.elapsed();
     while !stop.is_cancelled() {
-        let change = shop.next();
+        let change = shop.next_change();
         world.say(&change);
         send(&world, &mut api, &change, &stop).await;
         if world.chance() < SENT_TWICE {

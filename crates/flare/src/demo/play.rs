@@ -125,7 +125,10 @@ impl Cast {
             if role == Role::Passive {
                 let path = format!("{all}/{subscription}");
                 let pulling = puller::run(world.clone(), client(), path, stage.end.clone());
-                tasks.spawn(async { Ok(pulling.await) });
+                tasks.spawn(async {
+                    pulling.await;
+                    Ok(())
+                });
             }
             // The passive one, too: somebody may make it an active one, or ask for a delivery.
             let served = receiver::serve(world.clone(), role, listener);
@@ -133,7 +136,10 @@ impl Cast {
             subscriptions.insert(role, subscription);
         }
         let shop = origin::run(world.clone(), client(), Shop::open(stage.seed), stage.rate, closing.clone());
-        tasks.spawn(async { Ok(shop.await) });
+        tasks.spawn(async {
+            shop.await;
+            Ok(())
+        });
         let mut screen = Screen::of_process(stage.format);
         screen.open(addr, stage.seed)?;
         Ok(Cast { world, screen, api, subscriptions, said: Value::Null, closing, tasks })

@@ -99,7 +99,7 @@ impl Shop {
     }
 
     /// The next change.
-    pub fn next(&mut self) -> Change {
+    pub fn next_change(&mut self) -> Change {
         loop {
             if let Some(change) = self.pending.pop_front() {
                 return change;
@@ -255,7 +255,7 @@ mod tests {
 
     fn first(seed: u64, quantity: usize) -> Vec<Change> {
         let mut shop = Shop::open(seed);
-        (0..quantity).map(|_| shop.next()).collect()
+        (0..quantity).map(|_| shop.next_change()).collect()
     }
 
     #[test]

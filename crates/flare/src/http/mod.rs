@@ -2,6 +2,7 @@
 
 mod about;
 mod body;
+mod debug;
 mod documents;
 mod error;
 mod filters;
@@ -69,6 +70,8 @@ pub fn routes(app: Arc<App>) -> Router {
         .route("/subscriptions", get(subscriptions::all::list))
         .route("/subscriptions/{id}", get(subscriptions::all::show))
         .route("/filters/test", post(filters::test::handle))
+        .route("/debug/pprof/profile", get(debug::profile::handle))
+        .route("/debug/pprof/heap", get(debug::heap::handle))
         .route("/documents", post(documents::bulk::handle))
         .route(
             "/documents/{*url}",

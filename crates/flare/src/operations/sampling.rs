@@ -9,7 +9,7 @@ use crate::observe::{Gauges, SAMPLE, Sample};
 
 /// A census takes at most one part in so many of a delivery thread's time: with very many subscriptions it is taken less
 /// often, and the samples between repeat it.
-const SHARE: u32 = 200;
+const SHARE: u32 = 1000;
 
 /// With however many, it is taken so often.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -37,7 +37,8 @@ impl App {
                 // Of a node that is stopping the last one stands.
                 if let Some(taken) = taken {
                     (gauges, census_at) = (taken.gauges, self.clock.monotonic());
-                    next_census = census_at + taken.took.saturating_mul(SHARE).min(LONGEST).saturating_sub(SAMPLE / 2);
+                    next_census =
+                        census_at + taken.took.saturating_mul(SHARE).min(LONGEST).saturating_sub(SAMPLE / 2);
                 }
             }
             let (at, totals) = (self.clock.monotonic(), self.journey.observe().counts().read());

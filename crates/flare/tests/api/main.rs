@@ -30,10 +30,14 @@ mod filters;
 mod history;
 mod hostile_clients;
 mod limits;
+mod metrics;
 mod order;
 mod passive;
 mod patches;
 mod plots;
+#[cfg(feature = "cpu-profile")]
+mod pprof;
+mod profiles;
 mod program;
 mod replays;
 mod resources;
