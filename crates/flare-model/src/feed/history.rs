@@ -94,7 +94,8 @@ impl Feed {
     /// A feed that sends only the newest revision again, and of which nothing is under way, owed or in doubt, is as if it
     /// had never sent all of them.
     pub(super) fn end_turns(&mut self) {
-        let nothing_stands = self.waiting.is_empty() && self.open.is_empty() && self.few.unrecorded.is_empty();
+        let nothing_stands =
+            self.waiting.is_empty() && self.open.is_empty() && self.few.unrecorded.is_empty();
         let nothing_to_judge = self.judge.is_none() && self.few.unjudged.is_empty();
         if self.since == Some(Feed::NOTHING_OLDER) && nothing_stands && nothing_to_judge {
             self.since = None;
