@@ -42,8 +42,14 @@ const NEEDS: [Need; 3] = [
     },
 ];
 
-/// The published libraries that clients and Prometheus use, as they read what Flare sends.
-const LIBRARIES: [&str; 3] = ["standardwebhooks==1.1.0", "cloudevents==2.2.0", "prometheus_client==0.26.0"];
+/// The published libraries that clients, Prometheus and collectors use, as they read what Flare sends.
+const LIBRARIES: [&str; 5] = [
+    "standardwebhooks==1.1.0",
+    "cloudevents==2.2.0",
+    "prometheus_client==0.26.0",
+    "opentelemetry-proto==1.45.2",
+    "grpcio==1.85.1",
+];
 
 /// Where they are installed; the tests look for them there.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/test-python");

@@ -15,6 +15,7 @@ mod operations;
 #[cfg(feature = "cpu-profile")]
 mod profile;
 mod registry;
+mod telemetry;
 mod vault;
 mod version;
 

@@ -21,6 +21,7 @@ use crate::journey::{BreakerSettings, Dialler, Journey, Plan, ReadLimits, Report
 use crate::network::Destinations;
 use crate::observe;
 use crate::operations::{App, Notices, Rearrangements};
+use crate::telemetry::Telemetry;
 use crate::vault::Vault;
 use crate::version;
 
@@ -127,11 +128,15 @@ async fn serve(config: Config, cores: usize, company: Company) -> anyhow::Result
     // After the engine: the folder of the data is ours by then.
     let vault = Vault::open(&config).context("opening the key that seals secrets")?;
     let destinations = Destinations::new(&config.network, config.http.server.is_loopback());
-    let plan = plan(&config, cores, engine.store(), clock.clone(), &destinations, report)?;
+    let telemetry = Telemetry::start(&config.telemetry, &clock).context("starting telemetry")?;
+    let mut plan = plan(&config, cores, engine.store(), clock.clone(), &destinations, report)?;
+    plan.tracer = telemetry.as_ref().map(Telemetry::tracer);
     let journey = Journey::start(plan).await.context("starting delivery")?;
     let (notices, noticed) = Notices::new();
     let (rearrangements, rearranged) = Rearrangements::new();
-    let app = App::new(config, clock, engine.store(), journey, destinations, notices, rearrangements, vault);
+    let store = engine.store();
+    let app =
+        App::new(config, clock, store, journey, destinations, notices, rearrangements, vault, telemetry);
     let app = Arc::new(app);
     app.load().await.context("reading the catalog")?;
     let (resources, subscriptions) = app.registry.counts();
@@ -168,6 +173,10 @@ async fn serve(config: Config, cores: usize, company: Company) -> anyhow::Result
         let app = app.clone();
         async move { app.sample().await }
     });
+    chores.spawn({
+        let app = app.clone();
+        async move { app.export_metrics().await }
+    });
     let server =
         http::server::serve(listener, http::routes(app.clone()), &app.config.http.server, stop.clone());
     let mut server = std::pin::pin!(server);
@@ -197,6 +206,7 @@ async fn serve(config: Config, cores: usize, company: Company) -> anyhow::Result
         }
         app.journey.stop().await;
         chores.abort_all();
+        app.end_telemetry().await;
     };
     tokio::select! {
         () = finish => {}
@@ -280,6 +290,7 @@ fn plan(
             excerpt: client.excerpt_limit.as_usize(),
             watchers: delivery.attempts.watchers,
         },
+        tracer: None,
     })
 }
 

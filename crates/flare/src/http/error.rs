@@ -40,6 +40,11 @@ impl ApiError {
         ApiError { status, body: ErrorBody { title, detail: detail.into() } }
     }
 
+    /// Its status.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// 400.
     pub fn bad_request(detail: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::BAD_REQUEST, "The request is not valid", detail)

@@ -208,8 +208,9 @@ impl Entry {
         let exchange = excerpt.map(|excerpt| {
             // Built again, as it was sent: to keep every request in case it fails would cost those that do not.
             let Job { compiled, change, attempt, state, .. } = job;
-            let request =
+            let mut request =
                 message::request(compiled, change, attempt, state.as_deref(), began, HeaderMap::new());
+            job.pass_on_trace(&mut request);
             Arc::new(Exchange::of(&request, ending, excerpt))
         });
         let document = &job.change.document;

@@ -18,6 +18,7 @@ mod sampling;
 mod secrets;
 mod shards;
 mod subscriptions;
+mod telemetry;
 mod trials;
 
 use std::sync::Arc;
@@ -46,6 +47,7 @@ use crate::journey::{Compiled, Event, Journey, Standstill};
 use crate::network::Destinations;
 use crate::observe::History;
 use crate::registry::{Registry, Subscription};
+use crate::telemetry::{Telemetry, Tracer};
 use crate::vault::Vault;
 
 /// Why an operation was not done.
@@ -94,6 +96,10 @@ pub struct App {
     pub started_at: Timestamp,
     /// Cancelled when the node stops.
     pub stop: CancellationToken,
+    /// Traces and metrics for a collector, where one is configured.
+    pub telemetry: Option<Telemetry>,
+    /// The part of it that every request asks for.
+    tracer: Option<Arc<Tracer>>,
     /// What seals secrets.
     vault: Vault,
     limits: Limits,
@@ -120,6 +126,7 @@ impl App {
         notices: Notices,
         rearrangements: Rearrangements,
         vault: Vault,
+        telemetry: Option<Telemetry>,
     ) -> App {
         let delivery = &config.delivery;
         let limits = Limits {
@@ -142,6 +149,8 @@ impl App {
             history,
             started_at,
             stop: CancellationToken::new(),
+            tracer: telemetry.as_ref().map(Telemetry::tracer),
+            telemetry,
             vault,
             limits,
             user_agent,
@@ -151,6 +160,12 @@ impl App {
             measured: tokio::sync::Mutex::default(),
             tests: tokio::sync::Semaphore::new(trials::AT_ONCE),
         }
+    }
+
+    /// What makes spans, where telemetry is on.
+    #[inline]
+    pub fn tracer(&self) -> Option<&Arc<Tracer>> {
+        self.tracer.as_ref()
     }
 
     /// Reads the whole catalog and takes all feeds over.

@@ -48,5 +48,6 @@ mod signatures;
 mod simulate;
 mod stopping;
 mod subscriptions;
+mod telemetry;
 mod trials;
 mod verdicts;

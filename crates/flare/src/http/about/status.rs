@@ -17,21 +17,22 @@ pub async fn handle(State(app): AppState) -> Result<Response, ApiError> {
     let lanes = app.store.documents.lanes().await?;
     let now = app.clock.now();
     let uptime = std::time::Duration::from_secs(app.clock.monotonic().as_secs());
-    Ok(body::answer(
-        StatusCode::OK,
-        &json!({
-            "version": version::VERSION,
-            "sha": version::SHA,
-            "buildTime": version::BUILD_TIME,
-            "startTimeEpochSecs": app.started_at.millis().div_euclid(1000),
-            "currentTimeEpochSecs": now.millis().div_euclid(1000),
-            "uptime": HumanDuration(uptime).to_string(),
-            "store": format!("{:?}", app.config.provider.store).to_lowercase(),
-            "nodes": 1,
-            "resources": resources,
-            "subscriptions": subscriptions,
-            "documents": lanes.iter().map(|lane| lane.documents).sum::<u64>(),
-            "tombstones": lanes.iter().map(|lane| lane.tombstones).sum::<u64>(),
-        }),
-    ))
+    let mut status = json!({
+        "version": version::VERSION,
+        "sha": version::SHA,
+        "buildTime": version::BUILD_TIME,
+        "startTimeEpochSecs": app.started_at.millis().div_euclid(1000),
+        "currentTimeEpochSecs": now.millis().div_euclid(1000),
+        "uptime": HumanDuration(uptime).to_string(),
+        "store": format!("{:?}", app.config.provider.store).to_lowercase(),
+        "nodes": 1,
+        "resources": resources,
+        "subscriptions": subscriptions,
+        "documents": lanes.iter().map(|lane| lane.documents).sum::<u64>(),
+        "tombstones": lanes.iter().map(|lane| lane.tombstones).sum::<u64>(),
+    });
+    if let Some(telemetry) = &app.telemetry {
+        status["telemetry"] = json!(telemetry.view());
+    }
+    Ok(body::answer(StatusCode::OK, &status))
 }

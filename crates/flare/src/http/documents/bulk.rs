@@ -9,8 +9,8 @@ use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use flare_model::url::DocumentUrl;
 use futures_util::stream;
-use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -19,6 +19,7 @@ use crate::http::error::{ApiError, ErrorAnswer};
 use crate::http::{AppState, body};
 use crate::journey::accept::{Draft, Word};
 use crate::operations::App;
+use crate::telemetry::{Accepting, Operation};
 
 /// Lines committed as one, at most; and the bytes with which a batch is full.
 const BATCH_LINES: usize = 512;
@@ -35,8 +36,8 @@ struct Line<'a> {
 }
 
 /// Reads a stream of lines; each line has its answer, in order.
-pub async fn handle(State(app): AppState, body: Body) -> Response {
-    let bulk = Bulk { app, body, buffer: BytesMut::new(), line: 0, state: Reading::Open };
+pub async fn handle(State(app): AppState, headers: HeaderMap, body: Body) -> Response {
+    let bulk = Bulk { app, headers, body, buffer: BytesMut::new(), line: 0, state: Reading::Open };
     let answers = stream::unfold(bulk, |mut bulk| async move {
         let answer = bulk.next().await?;
         Some((Ok::<Bytes, std::convert::Infallible>(answer), bulk))
@@ -56,6 +57,7 @@ enum Reading {
 
 struct Bulk {
     app: Arc<App>,
+    headers: HeaderMap,
     body: Body,
     /// Bound: one line of the body limit, and what one read brought.
     buffer: BytesMut,
@@ -75,10 +77,15 @@ impl Bulk {
     async fn next(&mut self) -> Option<Bytes> {
         let mut reads = Vec::new();
         let mut bytes = 0;
+        // Every batch is traced as a request of its own would be: the whole may go on for hours.
+        let mut span = None;
         while reads.len() < BATCH_LINES && bytes < BATCH_BYTES && self.state != Reading::Broken {
             match self.take_line() {
                 Some(line) => {
                     self.line += 1;
+                    if span.is_none() {
+                        span = Some(self.app.tracer().and_then(|t| t.begin(&self.headers, Operation::Bulk)));
+                    }
                     if !line.iter().all(u8::is_ascii_whitespace) {
                         bytes += line.len();
                         reads.push(self.read(&line));
@@ -99,7 +106,7 @@ impl Bulk {
         if reads.is_empty() {
             return None;
         }
-        Some(answer(&self.app, reads).await)
+        Some(answer(&self.app, reads, span.flatten()).await)
     }
 
     fn take_line(&mut self) -> Option<Bytes> {
@@ -163,7 +170,7 @@ impl Bulk {
 }
 
 /// Commits what was understood and answers every line.
-async fn answer(app: &App, reads: Vec<Read>) -> Bytes {
+async fn answer(app: &App, reads: Vec<Read>, mut span: Option<Box<Accepting>>) -> Bytes {
     let mut drafts = Vec::with_capacity(reads.len());
     let mut lines = Vec::with_capacity(reads.len());
     for read in reads {
@@ -176,7 +183,14 @@ async fn answer(app: &App, reads: Vec<Read>) -> Bytes {
         };
         lines.push((read.number, read.id, error));
     }
+    if let Some(span) = &mut span {
+        span.committing(&drafts);
+    }
     let committed = app.commit(drafts).await;
+    if let Some(mut span) = span {
+        span.committed();
+        span.answered(StatusCode::OK.as_u16(), None);
+    }
     let mut unavailable = None;
     let mut outcomes = match committed {
         Ok(outcomes) => VecDeque::from(outcomes),

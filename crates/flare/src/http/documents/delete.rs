@@ -7,6 +7,7 @@ use http::{HeaderMap, Uri};
 use crate::http::AppState;
 use crate::http::error::ApiError;
 use crate::journey::accept::Word;
+use crate::telemetry::Operation;
 
 /// Leaves a tombstone.
 pub async fn handle(State(app): AppState, uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
@@ -18,5 +19,6 @@ pub async fn handle(State(app): AppState, uri: Uri, headers: HeaderMap) -> Resul
                 .map_err(|_| ApiError::bad_request("Flare-Revision: is not UTF-8"))?,
         ),
     };
-    super::accept(&app, url, Word::Delete(revision)).await
+    let span = app.tracer().and_then(|tracer| tracer.begin(&headers, Operation::Delete));
+    super::accept(&app, url, Word::Delete(revision), span).await
 }

@@ -8,6 +8,7 @@ use http::{HeaderMap, Uri};
 use crate::http::error::ApiError;
 use crate::http::{AppState, body};
 use crate::journey::accept::Word;
+use crate::telemetry::Operation;
 
 /// Accepts a document.
 pub async fn handle(
@@ -17,6 +18,7 @@ pub async fn handle(
     body: Body,
 ) -> Result<Response, ApiError> {
     let url = super::url(&uri)?;
+    let span = app.tracer().and_then(|tracer| tracer.begin(&headers, Operation::Put));
     let content = body::read(&app, &headers, body).await?;
-    super::accept(&app, url, Word::Put(content)).await
+    super::accept(&app, url, Word::Put(content), span).await
 }

@@ -14,9 +14,9 @@ use super::Request;
 /// Where `cargo xtask test` installs them.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/test-python/bin/python3");
 
-/// Runs a script with these requests, and answers what it prints for each. `None` where the libraries are not
-/// installed: loudly on a laptop, and never in CI, where that is a failure.
-fn run(script: &str, requests: Vec<Value>) -> Option<Vec<Value>> {
+/// The Python that has the libraries. `None` where they are not installed: loudly on a laptop, and never in CI, where
+/// that is a failure.
+pub fn installed() -> Option<&'static str> {
     if !Path::new(PYTHON).exists() {
         assert!(
             std::env::var_os("CI").is_none(),
@@ -25,7 +25,12 @@ fn run(script: &str, requests: Vec<Value>) -> Option<Vec<Value>> {
         eprintln!("SKIPPED: the libraries are missing, `cargo xtask test` installs them");
         return None;
     }
-    let mut child = Command::new(PYTHON)
+    Some(PYTHON)
+}
+
+/// Runs a script with these requests, and answers what it prints for each, where the libraries are installed.
+fn run(script: &str, requests: Vec<Value>) -> Option<Vec<Value>> {
+    let mut child = Command::new(installed()?)
         .args(["-c", script])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
