@@ -6,6 +6,9 @@
 //! the reader has come. So while a document waits, or is in flight, the reader passes its newer revisions by. The
 //! next revision goes out once the outcome of the one before is durable: otherwise a crash would forget that
 //! outcome, and the older revision would follow the newer one.
+//!
+//! A client that goes back to the newest only has a mark beyond everything: the feed then sees the newest rows and no
+//! others, and all else stays as it is until nothing is open, owed or to be judged.
 
 use super::rule::Rule;
 use super::{Attempt, Feed, Interest, Met, Standing, State, Trouble};
