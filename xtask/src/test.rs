@@ -36,8 +36,9 @@ const NEEDS: [Need; 2] = [
     },
 ];
 
-/// The published libraries that clients use, as they verify what Flare sends.
-const LIBRARIES: [&str; 2] = ["standardwebhooks==1.1.0", "cloudevents==2.2.0"];
+/// The published libraries that clients use, as they verify what Flare sends; and what makes requests up from the
+/// description of the API.
+const LIBRARIES: [&str; 3] = ["standardwebhooks==1.1.0", "cloudevents==2.2.0", "schemathesis==4.32.5"];
 
 /// Where they are installed; the tests look for them there.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/test-python");
@@ -94,7 +95,7 @@ fn provide_libraries() -> anyhow::Result<()> {
     let mut pip = Command::new(folder.join("bin/python3"));
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(LIBRARIES);
     if !pip.status().context("running pip")?.success() {
-        bail!("pip could not install {}: the tests verify with them", LIBRARIES.join(" and "));
+        bail!("pip could not install {}: the tests verify with them", LIBRARIES.join(", "));
     }
     std::fs::write(&list, wanted).context("noting what was installed")
 }

@@ -7,6 +7,7 @@ use flare_model::revision::Revision;
 use flare_model::time::Timestamp;
 use flare_model::url::DocumentUrl;
 use flare_provider::ListStandings;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{App, Done, Failure};
@@ -14,17 +15,26 @@ use crate::journey::Command;
 use crate::registry::Subscription;
 
 /// One dead letter.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetterView {
+    /// The document.
     document: String,
+    /// In which revision.
     revision: Revision,
+    /// What the last attempt told.
     action: Option<Action>,
+    /// How many attempts there were.
     attempts: u32,
+    /// When the first began.
     first_attempt_at: Option<Timestamp>,
+    /// When the last began.
     last_attempt_at: Option<Timestamp>,
+    /// The status of the last answer; nothing where there was none.
     status: Option<u16>,
+    /// What went wrong where there was no answer.
     error: Option<String>,
+    /// The beginning of the last answer's body.
     response: Option<String>,
 }
 

@@ -29,13 +29,19 @@ use flare_provider::{Entity, EntityKind, ErrorKind, ProviderError, Store};
 use http::HeaderValue;
 use tokio_util::sync::CancellationToken;
 
-pub use drift::{DriftQuery, Place};
+pub use dead_letters::DeadLetterView;
+pub use drift::{DriftQuery, DriftView, Place};
+pub use filters::{Trial, TrialView};
 pub use notices::Notices;
-pub use passive::{DeliverQuery, ReserveQuery, StreamQuery};
-pub use replays::ReplayDraft;
-pub use secrets::RotationDraft;
+pub use overview::OverviewView;
+pub use passive::{
+    DeliverQuery, DeliverView, ReserveQuery, ReserveView, SettleDraft, SettleView, StreamQuery,
+};
+pub use replays::{ReplayDraft, ReplayView};
+pub use secrets::{Rotation, RotationDraft};
 pub use shards::Rearrangements;
-pub use trials::TestDraft;
+pub use subscriptions::StatusView;
+pub use trials::{TestDraft, TestView};
 
 use crate::config::Config;
 use crate::door::Clock;

@@ -1,6 +1,7 @@
 //! How all subscriptions stand, whatever their resource: what an operator looks at first.
 
 use flare_model::ids::{ResourceId, SubscriptionId};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::subscriptions::StatusView;
@@ -8,9 +9,12 @@ use super::{App, Done, Failure};
 use crate::registry::Slice;
 
 /// One subscription in the list.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SubscriptionOverview")]
 pub struct OverviewView {
+    /// Its id.
     id: SubscriptionId,
+    /// The resource.
     resource: ResourceId,
     #[serde(flatten)]
     status: StatusView,

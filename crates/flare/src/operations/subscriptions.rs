@@ -9,6 +9,7 @@ use flare_model::resource::Resource;
 use flare_model::subscription::{self, Disabled, Draft, Revisions, Secret, Spec, Status, Stored, View};
 use flare_model::time::Timestamp;
 use flare_provider::{Entity, EntityKind, ErrorKind, NewEntity, Start};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -19,19 +20,30 @@ use crate::journey::{Command, Inspection};
 use crate::registry::Subscription;
 
 /// `GET .../status`.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "SubscriptionStatus")]
 pub struct StatusView {
+    /// Whether it works.
     status: Status,
+    /// Since when that is so.
     since: Timestamp,
+    /// Why it is so, where there is something to say.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    /// How far it is, over all lanes of the resource.
     feed: FeedView,
+    /// Notifications that the client took.
     delivered: u64,
+    /// Notifications that the client asked to drop.
     discarded: u64,
+    /// Attempts that failed.
     failed: u64,
+    /// Revisions that were no longer kept when their turn came; with `revision: all`.
     skipped_revisions: u64,
+    /// When the client last took one.
     last_success_at: Option<Timestamp>,
+    /// The last failure.
     last_failure: Option<FailureView>,
     /// A host that does not answer, and when it is tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,32 +51,48 @@ pub struct StatusView {
     /// What the expressions left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     filter: Option<FilterView>,
+    /// Who serves it.
     node: &'static str,
 }
 
-#[derive(Serialize)]
+/// How far a subscription is.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct FeedView {
+    /// Changes that are settled, or have a standing.
     cursor: u64,
+    /// Changes there are.
     head: u64,
+    /// Documents that the client is owed something about.
     lagging: u64,
+    /// Documents that wait for a retry.
     waiting: u64,
+    /// Attempts that are open.
     in_flight: u64,
+    /// Documents that were given up.
     dead_letters: u64,
+    /// Documents that the client has.
     held: u64,
 }
 
-#[derive(Serialize)]
+/// A host that is left alone.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct BreakerView {
+    /// The host.
     host: String,
+    /// When it is tried again.
     retry_at: Timestamp,
 }
 
-#[derive(Serialize)]
+/// A failure.
+#[derive(Serialize, JsonSchema)]
 struct FailureView {
+    /// When.
     at: Timestamp,
+    /// The status of the answer, where there was one.
     status: Option<u16>,
+    /// What went wrong.
     error: String,
 }
 

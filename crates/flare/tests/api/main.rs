@@ -29,6 +29,7 @@ mod filters;
 mod history;
 mod hostile_clients;
 mod limits;
+mod openapi;
 mod order;
 mod passive;
 mod patches;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 pub use api::{Answer, Api};
 pub use flare::{Flare, Setup, store_is_durable};
-pub use python::{read_events, verify};
+pub use python::{read_events, schemathesis, validate, verify};
 pub use receiver::{Receiver, Reply, Request};
 pub use story::{Story, document_url, minimal_resource};
 
