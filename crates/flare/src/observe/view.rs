@@ -82,24 +82,24 @@ pub struct AttemptDetail {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestView {
-    method: String,
-    url: String,
+    pub method: String,
+    pub url: String,
     /// Nothing where only the compact entry was kept.
-    headers: Option<Headers>,
-    body: Option<String>,
-    body_bytes: Option<usize>,
+    pub headers: Option<Headers>,
+    pub body: Option<String>,
+    pub body_bytes: Option<usize>,
 }
 
 /// What came back.
 #[derive(Serialize)]
 pub struct ResponseView {
-    status: u16,
-    headers: Option<Headers>,
-    body: Option<String>,
+    pub status: u16,
+    pub headers: Option<Headers>,
+    pub body: Option<String>,
 }
 
 /// Headers as an object; the values of one name in a list.
-pub struct Headers(Vec<(String, String)>);
+pub struct Headers(pub Vec<(String, String)>);
 
 impl Serialize for Headers {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

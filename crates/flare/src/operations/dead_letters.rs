@@ -17,15 +17,15 @@ use crate::registry::Subscription;
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetterView {
-    document: String,
-    revision: Revision,
-    action: Option<Action>,
-    attempts: u32,
-    first_attempt_at: Option<Timestamp>,
-    last_attempt_at: Option<Timestamp>,
-    status: Option<u16>,
-    error: Option<String>,
-    response: Option<String>,
+    pub document: String,
+    pub revision: Revision,
+    pub action: Option<Action>,
+    pub attempts: u32,
+    pub first_attempt_at: Option<Timestamp>,
+    pub last_attempt_at: Option<Timestamp>,
+    pub status: Option<u16>,
+    pub error: Option<String>,
+    pub response: Option<String>,
 }
 
 /// A part of the list.

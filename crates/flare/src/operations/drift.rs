@@ -83,12 +83,12 @@ impl FromStr for Place {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DriftView {
-    document: String,
-    revision: Revision,
+    pub document: String,
+    pub revision: Revision,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    deleted: bool,
-    client_has: ClientHas,
-    why: String,
+    pub deleted: bool,
+    pub client_has: ClientHas,
+    pub why: String,
 }
 
 /// A part of the list.

@@ -48,28 +48,28 @@ pub enum TrialView {
 /// Why there is no value.
 #[derive(Serialize)]
 pub struct TrialError {
-    title: &'static str,
-    detail: String,
+    pub title: &'static str,
+    pub detail: String,
     /// Where the mistake is, if it is one of the expression.
     #[serde(skip_serializing_if = "Option::is_none")]
-    position: Option<Position>,
+    pub position: Option<Position>,
 }
 
 /// What the expressions of a subscription left out, in its status.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct FilterView {
-    excluded: u64,
-    not_told: u64,
-    errors: u64,
-    last_error: Option<FilterErrorView>,
+pub struct FilterView {
+    pub excluded: u64,
+    pub not_told: u64,
+    pub errors: u64,
+    pub last_error: Option<FilterErrorView>,
 }
 
 #[derive(Serialize)]
-struct FilterErrorView {
-    at: Timestamp,
-    document: String,
-    error: String,
+pub struct FilterErrorView {
+    pub at: Timestamp,
+    pub document: String,
+    pub error: String,
 }
 
 impl FilterView {

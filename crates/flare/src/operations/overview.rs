@@ -10,10 +10,10 @@ use crate::registry::Slice;
 /// One subscription in the list.
 #[derive(Serialize)]
 pub struct OverviewView {
-    id: SubscriptionId,
-    resource: ResourceId,
+    pub id: SubscriptionId,
+    pub resource: ResourceId,
     #[serde(flatten)]
-    status: StatusView,
+    pub status: StatusView,
 }
 
 impl App {

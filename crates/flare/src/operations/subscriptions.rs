@@ -22,50 +22,50 @@ use crate::registry::Subscription;
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusView {
-    status: Status,
-    since: Timestamp,
+    pub status: Status,
+    pub since: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    feed: FeedView,
-    delivered: u64,
-    discarded: u64,
-    failed: u64,
-    skipped_revisions: u64,
-    last_success_at: Option<Timestamp>,
-    last_failure: Option<FailureView>,
+    pub reason: Option<String>,
+    pub feed: FeedView,
+    pub delivered: u64,
+    pub discarded: u64,
+    pub failed: u64,
+    pub skipped_revisions: u64,
+    pub last_success_at: Option<Timestamp>,
+    pub last_failure: Option<FailureView>,
     /// A host that does not answer, and when it is tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
-    breaker: Option<BreakerView>,
+    pub breaker: Option<BreakerView>,
     /// What the expressions left out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    filter: Option<FilterView>,
-    node: &'static str,
+    pub filter: Option<FilterView>,
+    pub node: &'static str,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct FeedView {
-    cursor: u64,
-    head: u64,
-    lagging: u64,
-    waiting: u64,
-    in_flight: u64,
-    dead_letters: u64,
-    held: u64,
+pub struct FeedView {
+    pub cursor: u64,
+    pub head: u64,
+    pub lagging: u64,
+    pub waiting: u64,
+    pub in_flight: u64,
+    pub dead_letters: u64,
+    pub held: u64,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct BreakerView {
-    host: String,
-    retry_at: Timestamp,
+pub struct BreakerView {
+    pub host: String,
+    pub retry_at: Timestamp,
 }
 
 #[derive(Serialize)]
-struct FailureView {
-    at: Timestamp,
-    status: Option<u16>,
-    error: String,
+pub struct FailureView {
+    pub at: Timestamp,
+    pub status: Option<u16>,
+    pub error: String,
 }
 
 impl From<LastFailure> for FailureView {
