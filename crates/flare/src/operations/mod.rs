@@ -6,12 +6,14 @@ mod drift;
 mod explain;
 mod filters;
 mod history;
+mod intake;
 mod notices;
 mod overview;
 mod passive;
 mod replays;
 mod resources;
 mod retention;
+mod sampling;
 mod secrets;
 mod shards;
 mod subscriptions;
@@ -41,6 +43,7 @@ use crate::config::{Config, Entry};
 use crate::door::Clock;
 use crate::journey::{Compiled, Event, Journey, Standstill};
 use crate::network::Destinations;
+use crate::observe::History;
 use crate::registry::{Registry, Subscription};
 use crate::ui::live::Live;
 use crate::vault::Vault;
@@ -85,6 +88,8 @@ pub struct App {
     pub journey: Journey,
     /// Which addresses clients may have.
     pub destinations: Destinations,
+    /// What happened lately, for plots.
+    pub history: History,
     /// When the process began.
     pub started_at: Timestamp,
     /// Cancelled when the node stops.
@@ -128,6 +133,7 @@ impl App {
         let user_agent = HeaderValue::from_str(&config.http.client.user_agent.value())
             .expect("the configuration checked the user agent");
         let started_at = clock.now();
+        let history = History::new(clock.clone());
         App {
             live: Live::new(config.ui.listeners),
             settings: Vec::new(),
@@ -137,6 +143,7 @@ impl App {
             registry: Registry::default(),
             journey,
             destinations,
+            history,
             started_at,
             stop: CancellationToken::new(),
             vault,
