@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::{Deserialize, Serialize};
 
 use super::error::ApiError;
-use super::objects::Objects;
+use crate::objects::Objects;
 use crate::operations::App;
 
 /// Reads a whole body. One that announces more than the limit is refused before a byte of it is read.

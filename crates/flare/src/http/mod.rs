@@ -1,14 +1,13 @@
 //! The HTTP API: one operation, one file. Handlers parse, call, answer.
 
 mod about;
-mod body;
+pub mod body;
 mod documents;
-mod error;
+pub mod error;
 mod filters;
 mod insight;
-mod objects;
-mod openapi;
-mod page;
+pub mod openapi;
+pub mod page;
 mod query;
 mod resources;
 pub mod server;
@@ -21,15 +20,19 @@ use axum::Router;
 use http::{Method, Uri};
 
 use crate::operations::App;
+use crate::ui;
 use error::ApiError;
 
-type AppState = axum::extract::State<Arc<App>>;
+/// How handlers get at the node.
+pub type AppState = axum::extract::State<Arc<App>>;
 
 /// All routes: those of the [`table`], and what is answered elsewhere.
 pub fn routes(app: Arc<App>) -> Router {
+    let pages = if app.config.ui.enabled { ui::routes() } else { Router::new() };
     let operations = table::operations().into_iter();
     operations
         .fold(Router::new(), |router, operation| operation.add_to(router))
+        .merge(pages)
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
         .with_state(app)

@@ -18,6 +18,7 @@ use super::examine::{Examined, ListOwed, Owed};
 use super::passive::Ask;
 use super::subscriber::Standstill;
 use super::trial::{Trial, Tried};
+use crate::observe::Gauges;
 
 /// A request to a delivery thread. All of them are small and quick.
 pub enum Command {
@@ -76,6 +77,8 @@ pub enum Command {
     Lose(SubscriptionNumber, u8, Vec<(Ordinal, Seq)>, oneshot::Sender<usize>),
     /// Which documents were given up, by lane.
     Dead(SubscriptionNumber, oneshot::Sender<Vec<(u8, Ordinal)>>),
+    /// How all of its subscriptions stand.
+    Census(oneshot::Sender<Gauges>),
     /// Sends something that is no notification.
     Errand(Box<Errand>),
     /// What a passive subscription is asked for, and the leases it gave.

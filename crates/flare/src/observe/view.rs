@@ -85,32 +85,32 @@ pub struct AttemptDetail {
 #[serde(rename_all = "camelCase")]
 pub struct RequestView {
     /// The method.
-    method: String,
+    pub method: String,
     /// Where it went.
-    url: String,
+    pub url: String,
     /// Nothing where only the compact entry was kept.
     #[schemars(with = "Option<BTreeMap<String, Vec<String>>>")]
-    headers: Option<Headers>,
+    pub headers: Option<Headers>,
     /// The beginning of the body.
-    body: Option<String>,
+    pub body: Option<String>,
     /// How long the whole body is.
-    body_bytes: Option<usize>,
+    pub body_bytes: Option<usize>,
 }
 
 /// What came back.
 #[derive(Serialize, JsonSchema)]
 pub struct ResponseView {
     /// The status.
-    status: u16,
+    pub status: u16,
     /// Nothing where only the compact entry was kept.
     #[schemars(with = "Option<BTreeMap<String, Vec<String>>>")]
-    headers: Option<Headers>,
+    pub headers: Option<Headers>,
     /// The beginning of the body.
-    body: Option<String>,
+    pub body: Option<String>,
 }
 
 /// Headers as an object; the values of one name in a list.
-pub struct Headers(Vec<(String, String)>);
+pub struct Headers(pub Vec<(String, String)>);
 
 impl Serialize for Headers {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -19,23 +19,23 @@ use crate::registry::Subscription;
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetterView {
     /// The document.
-    document: String,
+    pub document: String,
     /// In which revision.
-    revision: Revision,
+    pub revision: Revision,
     /// What the last attempt told.
-    action: Option<Action>,
+    pub action: Option<Action>,
     /// How many attempts there were.
-    attempts: u32,
+    pub attempts: u32,
     /// When the first began.
-    first_attempt_at: Option<Timestamp>,
+    pub first_attempt_at: Option<Timestamp>,
     /// When the last began.
-    last_attempt_at: Option<Timestamp>,
+    pub last_attempt_at: Option<Timestamp>,
     /// The status of the last answer; nothing where there was none.
-    status: Option<u16>,
+    pub status: Option<u16>,
     /// What went wrong where there was no answer.
-    error: Option<String>,
+    pub error: Option<String>,
     /// The beginning of the last answer's body.
-    response: Option<String>,
+    pub response: Option<String>,
 }
 
 /// A part of the list.

@@ -90,16 +90,16 @@ impl FromStr for Place {
 #[serde(rename_all = "camelCase")]
 pub struct DriftView {
     /// The document.
-    document: String,
+    pub document: String,
     /// Its newest revision.
-    revision: Revision,
+    pub revision: Revision,
     /// Whether it is deleted; left out where it is not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    deleted: bool,
+    pub deleted: bool,
     /// What the client has of it.
-    client_has: ClientHas,
+    pub client_has: ClientHas,
     /// Why, in words.
-    why: String,
+    pub why: String,
 }
 
 /// A part of the list.

@@ -19,7 +19,10 @@ use super::{App, Done};
 /// `POST /filters/test`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-#[schemars(rename = "FilterTest")]
+#[schemars(rename = "FilterTest", extend("oneOf" = [
+    {"required": ["filter"], "properties": {"filter": {"type": "string"}, "when": {"type": "null"}}},
+    {"required": ["when"], "properties": {"when": {"type": "string"}, "filter": {"type": "null"}}},
+]))]
 pub struct Trial {
     /// Membership; this or `when`.
     pub filter: Option<String>,
@@ -56,36 +59,36 @@ pub enum TrialView {
 #[schemars(rename = "FilterTestError")]
 pub struct TrialError {
     /// What kind of problem, in a few words.
-    title: &'static str,
+    pub title: &'static str,
     /// What exactly.
-    detail: String,
+    pub detail: String,
     /// Where the mistake is, if it is one of the expression.
     #[serde(skip_serializing_if = "Option::is_none")]
-    position: Option<Position>,
+    pub position: Option<Position>,
 }
 
 /// What the expressions of a subscription left out, in its status.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct FilterView {
+pub struct FilterView {
     /// How often a document was left out by `filter`.
-    excluded: u64,
+    pub excluded: u64,
     /// How often a change was left out by `when`.
-    not_told: u64,
+    pub not_told: u64,
     /// How often an expression had no result.
-    errors: u64,
+    pub errors: u64,
     /// The last such error.
-    last_error: Option<FilterErrorView>,
+    pub last_error: Option<FilterErrorView>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct FilterErrorView {
+pub struct FilterErrorView {
     /// When.
-    at: Timestamp,
+    pub at: Timestamp,
     /// About which document.
-    document: String,
+    pub document: String,
     /// What is wrong.
-    error: String,
+    pub error: String,
 }
 
 impl FilterView {

@@ -6,12 +6,14 @@ mod drift;
 mod explain;
 mod filters;
 mod history;
+mod intake;
 mod notices;
 mod overview;
 mod passive;
 mod replays;
 mod resources;
 mod retention;
+mod sampling;
 mod secrets;
 mod shards;
 mod subscriptions;
@@ -43,11 +45,13 @@ pub use shards::Rearrangements;
 pub use subscriptions::StatusView;
 pub use trials::{TestDraft, TestView};
 
-use crate::config::Config;
+use crate::config::{Config, Entry};
 use crate::door::Clock;
 use crate::journey::{Compiled, Event, Journey, Standstill};
 use crate::network::Destinations;
+use crate::observe::History;
 use crate::registry::{Registry, Subscription};
+use crate::ui::live::Live;
 use crate::vault::Vault;
 
 /// Why an operation was not done.
@@ -90,10 +94,16 @@ pub struct App {
     pub journey: Journey,
     /// Which addresses clients may have.
     pub destinations: Destinations,
+    /// What happened lately, for plots.
+    pub history: History,
     /// When the process began.
     pub started_at: Timestamp,
     /// Cancelled when the node stops.
     pub stop: CancellationToken,
+    /// The effective configuration as it is shown: secrets redacted, each value with where it came from.
+    pub settings: Vec<Entry>,
+    /// The pages of the web interface that move.
+    pub live: Live,
     /// What seals secrets.
     vault: Vault,
     limits: Limits,
@@ -129,13 +139,17 @@ impl App {
         let user_agent = HeaderValue::from_str(&config.http.client.user_agent.value())
             .expect("the configuration checked the user agent");
         let started_at = clock.now();
+        let history = History::new(clock.clone());
         App {
+            live: Live::new(config.ui.listeners),
+            settings: Vec::new(),
             config,
             clock,
             store,
             registry: Registry::default(),
             journey,
             destinations,
+            history,
             started_at,
             stop: CancellationToken::new(),
             vault,
@@ -146,6 +160,11 @@ impl App {
             catalog: tokio::sync::Mutex::default(),
             tests: tokio::sync::Semaphore::new(trials::AT_ONCE),
         }
+    }
+
+    /// With what the page of settings shows.
+    pub fn showing(self, settings: Vec<Entry>) -> App {
+        App { settings, ..self }
     }
 
     /// Reads the whole catalog and takes all feeds over.

@@ -13,11 +13,11 @@ use crate::registry::Slice;
 #[schemars(rename = "SubscriptionOverview")]
 pub struct OverviewView {
     /// Its id.
-    id: SubscriptionId,
+    pub id: SubscriptionId,
     /// The resource.
-    resource: ResourceId,
+    pub resource: ResourceId,
     #[serde(flatten)]
-    status: StatusView,
+    pub status: StatusView,
 }
 
 impl App {

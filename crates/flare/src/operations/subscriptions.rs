@@ -17,6 +17,7 @@ use super::filters::FilterView;
 use super::{App, Done, Failure, standstill, unknown_resource, unknown_subscription};
 use crate::door::fresh_id;
 use crate::journey::{Command, Inspection};
+use crate::objects::Objects;
 use crate::registry::Subscription;
 
 /// `GET .../status`.
@@ -25,75 +26,75 @@ use crate::registry::Subscription;
 #[schemars(rename = "SubscriptionStatus")]
 pub struct StatusView {
     /// Whether it works.
-    status: Status,
+    pub status: Status,
     /// Since when that is so.
-    since: Timestamp,
+    pub since: Timestamp,
     /// Why it is so, where there is something to say.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
+    pub reason: Option<String>,
     /// How far it is, over all lanes of the resource.
-    feed: FeedView,
+    pub feed: FeedView,
     /// Notifications that the client took.
-    delivered: u64,
+    pub delivered: u64,
     /// Notifications that the client asked to drop.
-    discarded: u64,
+    pub discarded: u64,
     /// Attempts that failed.
-    failed: u64,
+    pub failed: u64,
     /// Revisions that were no longer kept when their turn came; with `revision: all`.
-    skipped_revisions: u64,
+    pub skipped_revisions: u64,
     /// When the client last took one.
-    last_success_at: Option<Timestamp>,
+    pub last_success_at: Option<Timestamp>,
     /// The last failure.
-    last_failure: Option<FailureView>,
+    pub last_failure: Option<FailureView>,
     /// A host that does not answer, and when it is tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
-    breaker: Option<BreakerView>,
+    pub breaker: Option<BreakerView>,
     /// What the expressions left out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    filter: Option<FilterView>,
+    pub filter: Option<FilterView>,
     /// Who serves it.
-    node: &'static str,
+    pub node: &'static str,
 }
 
 /// How far a subscription is.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct FeedView {
+pub struct FeedView {
     /// Changes that are settled, or have a standing.
-    cursor: u64,
+    pub cursor: u64,
     /// Changes there are.
-    head: u64,
+    pub head: u64,
     /// Documents that the client is owed something about.
-    lagging: u64,
+    pub lagging: u64,
     /// Documents that wait for a retry.
-    waiting: u64,
+    pub waiting: u64,
     /// Attempts that are open.
-    in_flight: u64,
+    pub in_flight: u64,
     /// Documents that were given up.
-    dead_letters: u64,
+    pub dead_letters: u64,
     /// Documents that the client has.
-    held: u64,
+    pub held: u64,
 }
 
 /// A host that is left alone.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct BreakerView {
+pub struct BreakerView {
     /// The host.
-    host: String,
+    pub host: String,
     /// When it is tried again.
-    retry_at: Timestamp,
+    pub retry_at: Timestamp,
 }
 
 /// A failure.
 #[derive(Serialize, JsonSchema)]
-struct FailureView {
+pub struct FailureView {
     /// When.
-    at: Timestamp,
+    pub at: Timestamp,
     /// The status of the answer, where there was one.
-    status: Option<u16>,
+    pub status: Option<u16>,
     /// What went wrong.
-    error: String,
+    pub error: String,
 }
 
 impl From<LastFailure> for FailureView {
@@ -190,7 +191,7 @@ impl App {
         let current = self.subscription(resource, id)?;
         let mut draft = serde_json::to_value(&current.stored.draft).expect("a draft is plain data");
         merge(&mut draft, patch);
-        let draft: Draft = serde_path_to_error::deserialize(draft)
+        let draft: Draft = serde_path_to_error::deserialize(Objects(draft))
             .map_err(|e| Invalid::new(e.path().to_string(), e.inner()))?;
         let spec = self.check(&draft, &current.compiled.resource)?;
         if spec.revisions != current.compiled.spec.revisions {

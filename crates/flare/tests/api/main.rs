@@ -33,6 +33,7 @@ mod openapi;
 mod order;
 mod passive;
 mod patches;
+mod plots;
 mod program;
 mod replays;
 mod resources;

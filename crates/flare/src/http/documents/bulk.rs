@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 use crate::http::error::{ApiError, ErrorAnswer, ErrorBody};
 use crate::http::openapi::Notes;
 use crate::http::{AppState, body};
-use crate::journey::accept::{self, Draft, Word};
+use crate::journey::accept::{Draft, Word};
 use crate::operations::App;
 use serde_json::json;
 
@@ -192,7 +192,7 @@ impl Bulk {
                     return Err(ApiError::bad_request(detail));
                 }
             };
-            Ok(accept::draft(&self.app.registry, url, word, self.app.clock.now())?)
+            Ok(self.app.draft(url, word)?)
         });
         read
     }
@@ -212,7 +212,7 @@ async fn answer(app: &App, reads: Vec<Read>) -> Bytes {
         };
         lines.push((read.number, read.id, error));
     }
-    let committed = accept::commit(&*app.store.documents, drafts).await;
+    let committed = app.commit(drafts).await;
     let mut unavailable = None;
     let mut outcomes = match committed {
         Ok(outcomes) => VecDeque::from(outcomes),

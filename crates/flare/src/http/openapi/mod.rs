@@ -31,7 +31,8 @@ use crate::config::Config;
 /// asked for, which takes a few milliseconds, and kept: a process is one node.
 static DESCRIPTION: OnceLock<Bytes> = OnceLock::new();
 
-fn description(config: &Config) -> Bytes {
+/// The description as JSON.
+pub fn description(config: &Config) -> Bytes {
     let make = || document::describe(&table::operations(), config).to_string().into();
     DESCRIPTION.get_or_init(make).clone()
 }

@@ -37,7 +37,9 @@ async fn every_example_is_answered_as_described() {
         };
         assert_eq!(answer.header("content-type"), media, "{name}");
         let instance = read(media, &answer.body);
-        claims.push(json!({"of": format!("the answer of {name}"), "schema": content["schema"], "instance": instance}));
+        claims.push(
+            json!({"of": format!("the answer of {name}"), "schema": content["schema"], "instance": instance}),
+        );
     }
     claims.extend(own_examples(&world.description));
     assert!(claims.len() > 2 * all.len(), "only {} claims", claims.len());

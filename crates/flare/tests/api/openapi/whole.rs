@@ -67,7 +67,8 @@ async fn the_same_query_parameters_are_described_and_known() {
             .collect();
         let mut path = operation.path.clone();
         for parameter in operation.parameters(&world.description) {
-            let (Some(name), Some(example)) = (parameter["name"].as_str(), parameter["example"].as_str()) else {
+            let (Some(name), Some(example)) = (parameter["name"].as_str(), parameter["example"].as_str())
+            else {
                 continue;
             };
             path = path.replace(&format!("{{{name}}}"), &world.real(&operation, example));
@@ -83,4 +84,22 @@ fn known(error: &Value) -> BTreeSet<&str> {
     let detail = error["error"]["detail"].as_str().expect("a detail");
     let known = detail.split_once("known are ").map_or("", |(_, known)| known);
     known.split(", ").filter(|name| !name.is_empty()).collect()
+}
+
+#[tokio::test]
+async fn the_page_asks_no_other_host_and_needs_nothing_inline() {
+    let flare = Flare::start().await;
+    let answer = flare.api().get("/docs").await.expect(200);
+    assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
+    let policy = answer.header("content-security-policy").to_owned();
+    assert!(policy.contains("default-src 'self'") && !policy.contains("unsafe"), "{policy}");
+    let html = String::from_utf8(answer.body.to_vec()).expect("a page is text");
+    for attribute in ["src=\"", "href=\""] {
+        for target in html.split(attribute).skip(1).filter_map(|rest| rest.split('"').next()) {
+            let own = ["/", "#"].iter().any(|own| target.starts_with(own)) && !target.starts_with("//");
+            assert!(own || target == "data:,", "{target} is not of this node");
+        }
+    }
+    assert!(!html.contains(" style=") && !html.contains("<style"), "the policy lets no style in");
+    assert!(html.contains("id=\"createResource\"") && html.contains("$FLARE/resources"));
 }
