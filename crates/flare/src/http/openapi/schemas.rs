@@ -69,7 +69,7 @@ impl Schemas {
     /// All of them by name.
     pub fn finish(mut self) -> Map<String, Value> {
         let mut all = self.requests.take_definitions(true);
-        all.values_mut().for_each(drop_null_defaults);
+        all.values_mut().for_each(tidy);
         for Bound { schema, property, says } in self.bounds {
             let known = all.get_mut(schema).and_then(|schema| schema["properties"].get_mut(property));
             let known = known.and_then(Value::as_object_mut);
@@ -152,14 +152,18 @@ fn is_null_schema(schema: &Value) -> bool {
     schema["type"] == "null"
 }
 
-/// That a field is as if it were not there says nothing new.
-fn drop_null_defaults(schema: &mut Value) {
+/// That a default is as if nothing were there says nothing new; that a number has 32 bits is to be said in a word that
+/// everybody understands.
+fn tidy(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
             members.retain(|name, member| name != "default" || !member.is_null());
-            members.values_mut().for_each(drop_null_defaults);
+            if members.get("format").is_some_and(|format| format == "uint32") {
+                members.entry("maximum").or_insert(u32::MAX.into());
+            }
+            members.values_mut().for_each(tidy);
         }
-        Value::Array(members) => members.iter_mut().for_each(drop_null_defaults),
+        Value::Array(members) => members.iter_mut().for_each(tidy),
         _ => {}
     }
 }

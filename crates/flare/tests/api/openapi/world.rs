@@ -37,7 +37,7 @@ impl World {
     pub async fn begin() -> World {
         let flare = Flare::start().await;
         let api = flare.api();
-        let receiver = Receiver::answering(Reply::Status(500)).await;
+        let receiver = Receiver::answering(|_| Reply::Status(500)).await;
         let description = api.get("/openapi.json").await.expect(200).json();
         let resource = id(&api, "/resources", &example(&description, "createResource")).await;
         let doomed = json!({"endpoint": "http://doomed.test/{x}", "change": {"field": "version"}});
