@@ -47,4 +47,13 @@ mod tests {
         let shape: String = BUILD_TIME.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
         assert!(shape == like || BUILD_TIME == "unknown", "{BUILD_TIME}");
     }
+
+    /// `cargo run` hands what a build script sets to the program, which refuses `FLARE_` variables it does not know.
+    #[test]
+    fn what_the_build_script_sets_is_no_configuration() {
+        let script = include_str!("../build.rs");
+        let set: Vec<&str> = script.split("rustc-env=").skip(1).collect();
+        assert!(!set.is_empty(), "the build script sets variables");
+        assert!(set.iter().all(|name| !name.starts_with("FLARE_")), "{set:?}");
+    }
 }

@@ -57,6 +57,17 @@ pub enum Membership {
     Unclear(String),
 }
 
+impl Membership {
+    /// Whether the client is to have it; `None` where it cannot be told.
+    pub fn includes(&self) -> Option<bool> {
+        match self {
+            Membership::Included => Some(true),
+            Membership::Excluded => Some(false),
+            Membership::Unclear(_) => None,
+        }
+    }
+}
+
 /// A resource, as far as a url is concerned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pattern {

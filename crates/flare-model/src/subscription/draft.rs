@@ -69,19 +69,20 @@ pub struct EndpointDraft {
     pub actions: ActionsDraft,
 }
 
-/// What differs by action.
+/// What differs by action. Most subscriptions have nothing here, and there are many: it takes room only where it is
+/// used.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ActionsDraft {
     /// For creates.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub create: Option<ActionDraft>,
+    pub create: Option<Box<ActionDraft>>,
     /// For updates.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub update: Option<ActionDraft>,
+    pub update: Option<Box<ActionDraft>>,
     /// For deletes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub delete: Option<ActionDraft>,
+    pub delete: Option<Box<ActionDraft>>,
 }
 
 impl ActionsDraft {
@@ -133,7 +134,7 @@ pub struct DeliveryDraft {
     pub rate_limit: Option<RateLimit>,
     /// What happens after a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub retry: Option<RetryDraft>,
+    pub retry: Option<Box<RetryDraft>>,
     /// `last`: coalesced to the newest. `all`: every accepted revision, in order, as long as it is kept.
     #[schemars(extend("enum" = ["last", "all", null]))]
     #[serde(skip_serializing_if = "Option::is_none")]

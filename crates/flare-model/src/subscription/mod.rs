@@ -9,7 +9,7 @@ mod draft;
 mod expressions;
 mod secret;
 
-pub use check::{Limits, check};
+pub use check::{Limits, check, completed};
 pub use content::{Content, ContentDraft, Event, EventMode, Format};
 pub use draft::{
     ActionDraft, ActionsDraft, DataValue, DeliveryDraft, Draft, EndpointDraft, RateLimit, Scalar,

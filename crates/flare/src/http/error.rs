@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use flare_model::invalid::Invalid;
 use flare_provider::{ErrorKind, ProviderError};
 use http::StatusCode;
-use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -40,6 +40,11 @@ impl ApiError {
     /// An error with a status.
     pub fn new(status: StatusCode, title: &'static str, detail: impl Into<String>) -> ApiError {
         ApiError { status, body: ErrorBody { title, detail: detail.into() } }
+    }
+
+    /// Its status.
+    pub fn status(&self) -> StatusCode {
+        self.status
     }
 
     /// 400.
@@ -91,6 +96,9 @@ impl IntoResponse for ApiError {
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if self.is_temporary() {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
     }

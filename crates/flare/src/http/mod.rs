@@ -2,6 +2,7 @@
 
 mod about;
 pub mod body;
+mod debug;
 mod documents;
 pub mod error;
 mod filters;
@@ -17,6 +18,7 @@ mod table;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::routing::get;
 use http::{Method, Uri};
 
 use crate::operations::App;
@@ -33,6 +35,9 @@ pub fn routes(app: Arc<App>) -> Router {
     operations
         .fold(Router::new(), |router, operation| operation.add_to(router))
         .merge(pages)
+        // For whoever runs the process; no part of the API.
+        .route("/debug/pprof/profile", get(debug::profile::handle))
+        .route("/debug/pprof/heap", get(debug::heap::handle))
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
         .with_state(app)

@@ -24,6 +24,7 @@ pub fn operations() -> Vec<Operation> {
         get("/readyz", about::health::ready, about::health::describe_ready),
         get("/openapi.json", openapi::handle, openapi::describe),
         get("/explain", insight::explain::handle, insight::explain::describe).reads_query(),
+        get("/metrics", about::metrics::handle, about::metrics::describe),
         get("/metrics/history", insight::history::handle, insight::history::describe).reads_query(),
         get("/tail", insight::tail::handle, insight::tail::describe).reads_query(),
         post("/retry/simulate", insight::simulate::handle, insight::simulate::describe),

@@ -12,13 +12,13 @@ use flare_provider::{Opened, ProviderError};
 use roaring::RoaringTreemap;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::census::Census;
 use super::compiled::{Compiled, HostKey};
 use super::errand::Errand;
 use super::examine::{Examined, ListOwed, Owed};
 use super::passive::Ask;
 use super::subscriber::Standstill;
 use super::trial::{Trial, Tried};
-use crate::observe::Gauges;
 
 /// A request to a delivery thread. All of them are small and quick.
 pub enum Command {
@@ -78,7 +78,7 @@ pub enum Command {
     /// Which documents were given up, by lane.
     Dead(SubscriptionNumber, oneshot::Sender<Vec<(u8, Ordinal)>>),
     /// How all of its subscriptions stand.
-    Census(oneshot::Sender<Gauges>),
+    Census(oneshot::Sender<Census>),
     /// Sends something that is no notification.
     Errand(Box<Errand>),
     /// What a passive subscription is asked for, and the leases it gave.

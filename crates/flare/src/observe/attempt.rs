@@ -209,8 +209,10 @@ impl Entry {
         };
         let exchange = excerpt.map(|excerpt| {
             // Built again, as it was sent: to keep every request in case it fails would cost those that do not.
-            let request =
-                message::request(&job.compiled, &job.change, &job.attempt, job.state.as_deref(), began);
+            let Job { compiled, change, attempt, state, .. } = job;
+            let mut request =
+                message::request(compiled, change, attempt, state.as_deref(), began, HeaderMap::new());
+            job.pass_on_trace(&mut request);
             Arc::new(Exchange::of(&request, ending, excerpt))
         });
         let document = &job.change.document;

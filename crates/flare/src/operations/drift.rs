@@ -18,7 +18,7 @@ use flare_provider::{LaneState, ScanLane};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::explain::{known, settings};
+use super::explain::{known, membership, settings};
 use super::{App, Done, Failure};
 use crate::journey::{Command, ListOwed, Owed};
 use crate::registry::Subscription;
@@ -238,7 +238,13 @@ impl App {
         let settings = settings(page.subscription);
         let mut before = None;
         for (document, glimpse) in found.iter().zip(examined.glimpses) {
-            let Some(glimpse) = glimpse else { continue };
+            let Some(mut glimpse) = glimpse else { continue };
+            // What the reader has met is decided; about the rest the filter is asked here.
+            if glimpse.unread
+                && let Some(membership) = membership(page.subscription, document)
+            {
+                glimpse = glimpse.under(&document.row, membership.includes());
+            }
             let wanted = match (page.query.lagging, log) {
                 (false, _) => true,
                 (true, false) => glimpse.lags(),

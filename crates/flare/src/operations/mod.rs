@@ -7,6 +7,7 @@ mod explain;
 mod filters;
 mod history;
 mod intake;
+mod metrics;
 mod notices;
 mod overview;
 mod passive;
@@ -17,6 +18,7 @@ mod sampling;
 mod secrets;
 mod shards;
 mod subscriptions;
+mod telemetry;
 mod trials;
 
 use std::sync::Arc;
@@ -51,6 +53,7 @@ use crate::journey::{Compiled, Event, Journey, Standstill};
 use crate::network::Destinations;
 use crate::observe::History;
 use crate::registry::{Registry, Subscription};
+use crate::telemetry::{Telemetry, Tracer};
 use crate::ui::live::Live;
 use crate::vault::Vault;
 
@@ -104,6 +107,10 @@ pub struct App {
     pub settings: Vec<Entry>,
     /// The pages of the web interface that move.
     pub live: Live,
+    /// Traces and metrics for a collector, where one is configured.
+    pub telemetry: Option<Telemetry>,
+    /// The part of it that every request asks for.
+    tracer: Option<Arc<Tracer>>,
     /// What seals secrets.
     vault: Vault,
     limits: Limits,
@@ -112,6 +119,8 @@ pub struct App {
     rearrangements: Rearrangements,
     /// Changes of the catalog happen one after the other, so that memory and store agree.
     catalog: tokio::sync::Mutex<()>,
+    /// What metrics say of the store and the process, for a few seconds.
+    measured: tokio::sync::Mutex<metrics::Measured>,
     /// Tests under way.
     tests: tokio::sync::Semaphore,
 }
@@ -128,6 +137,7 @@ impl App {
         notices: Notices,
         rearrangements: Rearrangements,
         vault: Vault,
+        telemetry: Option<Telemetry>,
     ) -> App {
         let delivery = &config.delivery;
         let limits = Limits {
@@ -152,12 +162,15 @@ impl App {
             history,
             started_at,
             stop: CancellationToken::new(),
+            tracer: telemetry.as_ref().map(Telemetry::tracer),
+            telemetry,
             vault,
             limits,
             user_agent,
             notices,
             rearrangements,
             catalog: tokio::sync::Mutex::default(),
+            measured: tokio::sync::Mutex::default(),
             tests: tokio::sync::Semaphore::new(trials::AT_ONCE),
         }
     }
@@ -167,9 +180,16 @@ impl App {
         App { settings, ..self }
     }
 
+    /// What makes spans, where telemetry is on.
+    #[inline]
+    pub fn tracer(&self) -> Option<&Arc<Tracer>> {
+        self.tracer.as_ref()
+    }
+
     /// Reads the whole catalog and takes all feeds over.
     pub async fn load(&self) -> Result<(), ProviderError> {
-        const BATCH: usize = 1000;
+        // What is read of a batch is in memory twice for a moment, and with it the feeds of all its lanes.
+        const BATCH: usize = 200;
         let mut after = 0;
         loop {
             let entities = self.store.catalog.list(EntityKind::Resource, after, BATCH).await?;
@@ -229,10 +249,11 @@ impl App {
     fn compile(&self, entity: &Entity) -> Done<Arc<Subscription>> {
         let parent = ResourceId::new(entity.parent.as_deref().unwrap_or_default());
         let resource = self.registry.resource(&parent).ok_or_else(|| unknown_resource(&parent))?;
-        let stored: Stored =
+        let mut stored: Stored =
             serde_json::from_str(&entity.body).map_err(|e| Invalid::new("subscription", e))?;
-        let mut draft = stored.draft.clone();
-        let spec = check(&mut draft, &resource, &self.limits)?;
+        stored.secrets.shrink_to_fit();
+        stored.replays.shrink_to_fit();
+        let spec = check(&stored.draft, &resource, &self.limits)?;
         let id = SubscriptionId::new(entity.id.as_str());
         let number = SubscriptionNumber(entity.number);
         let incarnation = self.store.documents.incarnation();
@@ -241,7 +262,7 @@ impl App {
             Compiled::new(id, number, stored.filter_changes, resource, spec, incarnation, &self.user_agent)
                 .signed(signer);
         let compiled = Arc::new(compiled);
-        Ok(Arc::new(Subscription { stored, draft, version: entity.version, compiled }))
+        Ok(Arc::new(Subscription { stored, version: entity.version, compiled }))
     }
 
     /// Does what delivery threads ask for, until they are gone.

@@ -110,6 +110,7 @@ impl App {
                 }
             })
             .await?;
+        self.journey.observe().counts().operator.replays.add_among_many(1);
         Ok(progress(&begun, &self.inspect(&subscription).await?))
     }
 

@@ -153,7 +153,7 @@ impl App {
     }
 
     fn check(&self, draft: &Draft, resource: &Resource) -> Done<Spec> {
-        let spec = subscription::check(&mut draft.clone(), resource, &self.limits)?;
+        let spec = subscription::check(draft, resource, &self.limits)?;
         for target in &spec.targets {
             // A name is judged by the address it has when it is dialled.
             if let Ok(address) = target.url.host().parse() {
@@ -194,17 +194,22 @@ impl App {
         let draft: Draft = serde_path_to_error::deserialize(Objects(draft))
             .map_err(|e| Invalid::new(e.path().to_string(), e.inner()))?;
         let spec = self.check(&draft, &current.compiled.resource)?;
-        if spec.revisions != current.compiled.spec.revisions {
-            let problem = "cannot be changed yet; create another subscription";
-            return Err(Invalid::new("delivery.revision", problem).into());
-        }
         // From this commit on a sweep is owed.
         let changed = u64::from(draft.filter != current.stored.draft.filter);
         let filter_changes = current.stored.filter_changes + changed;
         let updated_at = self.clock.now();
         let stored = Stored { draft, updated_at, filter_changes, ..current.stored.clone() };
+        // Before and after the change, the ledger says which revisions the feeds send: killed in between, the next
+        // process neither goes back to what was left out nor leaves out what was promised.
+        let other_revisions = spec.revisions != current.compiled.spec.revisions;
+        if other_revisions {
+            self.record(&current).await?;
+        }
         let changed = self.replace(&current, stored, spec.keys()).await?;
         self.journey.send(changed.number(), || Command::Replace(changed.compiled.clone())).await;
+        if other_revisions {
+            self.record(&changed).await?;
+        }
         self.rearrange_if_needed(&changed).await;
         Ok(changed)
     }
@@ -347,7 +352,7 @@ impl App {
         Ok(View {
             id: subscription.id().clone(),
             resource: subscription.compiled.resource.id().clone(),
-            draft: subscription.draft.clone(),
+            draft: subscription::completed(&subscription.stored.draft, &subscription.compiled.spec),
             status,
             since,
             reason,

@@ -13,6 +13,7 @@ use crate::http::AppState;
 use crate::http::body;
 use crate::http::error::ApiError;
 use crate::http::openapi::Notes;
+use crate::telemetry::TelemetryView;
 use crate::version;
 
 /// How the node is.
@@ -39,6 +40,9 @@ struct NodeView {
     documents: u64,
     /// How many deletes are remembered.
     tombstones: u64,
+    /// How sending to a collector goes, where one is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    telemetry: Option<TelemetryView>,
 }
 
 /// Answers how the node is.
@@ -59,6 +63,7 @@ pub async fn handle(State(app): AppState) -> Result<Response, ApiError> {
         subscriptions,
         documents: lanes.iter().map(|lane| lane.documents).sum(),
         tombstones: lanes.iter().map(|lane| lane.tombstones).sum(),
+        telemetry: app.telemetry.as_ref().map(|telemetry| telemetry.view()),
     };
     Ok(body::answer(StatusCode::OK, &view))
 }

@@ -11,8 +11,8 @@ use flare_model::document::Outcome;
 use flare_model::revision::Revision;
 use flare_model::url::DocumentUrl;
 use futures_util::stream;
-use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -24,6 +24,7 @@ use crate::http::openapi::Notes;
 use crate::http::{AppState, body};
 use crate::journey::accept::{Draft, Word};
 use crate::operations::App;
+use crate::telemetry::{Accepting, Operation};
 use serde_json::json;
 
 /// Lines committed as one, at most; and the bytes with which a batch is full.
@@ -71,8 +72,8 @@ enum LineView {
 }
 
 /// Reads a stream of lines; each line has its answer, in order.
-pub async fn handle(State(app): AppState, body: Body) -> Response {
-    let bulk = Bulk { app, body, buffer: BytesMut::new(), line: 0, state: Reading::Open };
+pub async fn handle(State(app): AppState, headers: HeaderMap, body: Body) -> Response {
+    let bulk = Bulk { app, headers, body, buffer: BytesMut::new(), line: 0, state: Reading::Open };
     let answers = stream::unfold(bulk, |mut bulk| async move {
         let answer = bulk.next().await?;
         Some((Ok::<Bytes, std::convert::Infallible>(answer), bulk))
@@ -92,6 +93,7 @@ enum Reading {
 
 struct Bulk {
     app: Arc<App>,
+    headers: HeaderMap,
     body: Body,
     /// Bound: one line of the body limit, and what one read brought.
     buffer: BytesMut,
@@ -111,10 +113,15 @@ impl Bulk {
     async fn next(&mut self) -> Option<Bytes> {
         let mut reads = Vec::new();
         let mut bytes = 0;
+        // Every batch is traced as a request of its own would be: the whole may go on for hours.
+        let mut span = None;
         while reads.len() < BATCH_LINES && bytes < BATCH_BYTES && self.state != Reading::Broken {
             match self.take_line() {
                 Some(line) => {
                     self.line += 1;
+                    if span.is_none() {
+                        span = Some(self.app.tracer().and_then(|t| t.begin(&self.headers, Operation::Bulk)));
+                    }
                     if !line.iter().all(u8::is_ascii_whitespace) {
                         bytes += line.len();
                         reads.push(self.read(&line));
@@ -135,7 +142,7 @@ impl Bulk {
         if reads.is_empty() {
             return None;
         }
-        Some(answer(&self.app, reads).await)
+        Some(answer(&self.app, reads, span.flatten()).await)
     }
 
     fn take_line(&mut self) -> Option<Bytes> {
@@ -199,7 +206,7 @@ impl Bulk {
 }
 
 /// Commits what was understood and answers every line.
-async fn answer(app: &App, reads: Vec<Read>) -> Bytes {
+async fn answer(app: &App, reads: Vec<Read>, mut span: Option<Box<Accepting>>) -> Bytes {
     let mut drafts = Vec::with_capacity(reads.len());
     let mut lines = Vec::with_capacity(reads.len());
     for read in reads {
@@ -212,7 +219,14 @@ async fn answer(app: &App, reads: Vec<Read>) -> Bytes {
         };
         lines.push((read.number, read.id, error));
     }
+    if let Some(span) = &mut span {
+        span.committing(&drafts);
+    }
     let committed = app.commit(drafts).await;
+    if let Some(mut span) = span {
+        span.committed();
+        span.answered(StatusCode::OK.as_u16(), None);
+    }
     let mut unavailable = None;
     let mut outcomes = match committed {
         Ok(outcomes) => VecDeque::from(outcomes),

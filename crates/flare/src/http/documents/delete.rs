@@ -8,6 +8,7 @@ use crate::http::AppState;
 use crate::http::error::ApiError;
 use crate::http::openapi::Notes;
 use crate::journey::accept::Word;
+use crate::telemetry::Operation;
 use serde_json::json;
 
 /// Leaves a tombstone.
@@ -20,7 +21,8 @@ pub async fn handle(State(app): AppState, uri: Uri, headers: HeaderMap) -> Resul
                 .map_err(|_| ApiError::bad_request("Flare-Revision: is not UTF-8"))?,
         ),
     };
-    super::accept(&app, url, Word::Delete(revision)).await
+    let span = app.tracer().and_then(|tracer| tracer.begin(&headers, Operation::Delete));
+    super::accept(&app, url, Word::Delete(revision), span).await
 }
 
 /// What the description says of it.

@@ -9,6 +9,7 @@ use crate::http::error::ApiError;
 use crate::http::openapi::Notes;
 use crate::http::{AppState, body};
 use crate::journey::accept::Word;
+use crate::telemetry::Operation;
 use serde_json::json;
 
 /// Accepts a document.
@@ -19,8 +20,9 @@ pub async fn handle(
     body: Body,
 ) -> Result<Response, ApiError> {
     let url = super::url(&uri)?;
+    let span = app.tracer().and_then(|tracer| tracer.begin(&headers, Operation::Put));
     let content = body::read(&app, &headers, body).await?;
-    super::accept(&app, url, Word::Put(content)).await
+    super::accept(&app, url, Word::Put(content), span).await
 }
 
 /// What the description says of it.

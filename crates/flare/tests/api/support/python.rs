@@ -1,5 +1,6 @@
 //! Published libraries in Python: notifications and descriptions go in, what the libraries say of them comes out.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,26 +14,23 @@ use super::Request;
 /// Where `cargo xtask test` installs them.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/test-python/bin/python3");
 
-/// Whether the libraries are installed. If not: loudly on a laptop, and in CI that is a failure.
-fn is_there() -> bool {
-    let there = Path::new(PYTHON).exists();
-    if !there {
+/// The Python that has the libraries. `None` where they are not installed: loudly on a laptop, and never in CI, where
+/// that is a failure.
+pub fn installed() -> Option<&'static str> {
+    if !Path::new(PYTHON).exists() {
         assert!(
             std::env::var_os("CI").is_none(),
             "the libraries are missing: `cargo xtask test` installs them"
         );
         eprintln!("SKIPPED: the libraries are missing, `cargo xtask test` installs them");
-    }
-    there
-}
-
-/// Runs a script with these requests, and answers what it prints for each. `None` where the libraries are not
-/// installed.
-fn run(script: &str, requests: Vec<Value>) -> Option<Vec<Value>> {
-    if !is_there() {
         return None;
     }
-    let mut child = Command::new(PYTHON)
+    Some(PYTHON)
+}
+
+/// Runs a script with these requests, and answers what it prints for each, where the libraries are installed.
+fn run(script: &str, requests: Vec<Value>) -> Option<Vec<Value>> {
+    let mut child = Command::new(installed()?)
         .args(["-c", script])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -113,12 +111,10 @@ pub fn validate(components: &Value, mut claims: Vec<Value>) -> Option<Vec<String
 /// Runs schemathesis against the description at `url`, by the configuration in `folder`: whether it found nothing, and
 /// what it printed.
 pub fn schemathesis(folder: &str, url: &str, variables: &[(&str, &str)]) -> Option<(bool, String)> {
-    if !is_there() {
-        return None;
-    }
+    let python = installed()?;
     // It writes files where it runs.
     let directory = tempfile::tempdir().expect("a directory for the test");
-    let output = Command::new(Path::new(PYTHON).with_file_name("schemathesis"))
+    let output = Command::new(Path::new(python).with_file_name("schemathesis"))
         .args(["--config-file", &format!("{folder}/schemathesis.toml"), "run", url])
         .env("SCHEMATHESIS_HOOKS", "hooks")
         .env("PYTHONPATH", folder)
@@ -130,4 +126,18 @@ pub fn schemathesis(folder: &str, url: &str, variables: &[(&str, &str)]) -> Opti
         .expect("schemathesis runs");
     let text = [output.stdout, output.stderr].concat();
     Some((output.status.success(), String::from_utf8_lossy(&text).into_owned()))
+}
+
+const OPEN_METRICS: &str = r#"
+import json, sys
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+pages = json.load(sys.stdin)
+print(json.dumps([[family.name for family in text_string_to_metric_families(page)] for page in pages]))
+"#;
+
+/// The names of the metrics that the strict parser of OpenMetrics finds in a page; it fails on any mistake.
+pub fn open_metrics(page: &str) -> Option<BTreeSet<String>> {
+    let answers = run(OPEN_METRICS, vec![page.into()])?;
+    let names = answers[0].as_array().expect("a list").iter();
+    Some(names.map(|name| name.as_str().expect("a name").to_owned()).collect())
 }
