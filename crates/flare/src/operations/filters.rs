@@ -81,6 +81,7 @@ pub struct FilterView {
     pub last_error: Option<FilterErrorView>,
 }
 
+/// An expression that had no result.
 #[derive(Serialize, JsonSchema)]
 pub struct FilterErrorView {
     /// When.

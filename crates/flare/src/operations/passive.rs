@@ -58,6 +58,7 @@ pub struct SettleDraft {
     messages: Vec<SettleLine>,
 }
 
+/// A lease that ends.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "SettleLineDraft")]
@@ -70,6 +71,7 @@ struct SettleLine {
     delay: Option<HumanDuration>,
 }
 
+/// How a lease ends.
 #[derive(Clone, Copy, Deserialize, PartialEq, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum SettleStatus {
@@ -113,6 +115,7 @@ pub struct SettleView {
     messages: Vec<SettledView>,
 }
 
+/// What became of a lease.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "SettledLease")]
 struct SettledView {

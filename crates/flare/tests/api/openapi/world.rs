@@ -20,6 +20,8 @@ pub struct World {
     /// It refuses everything, so that there are failures to look at.
     receiver: Receiver,
     pub resource: String,
+    /// What the example of `createResource` was answered.
+    pub created: Value,
     /// Active; its client refuses.
     pub told: String,
     /// Passive, for requests.
@@ -39,7 +41,9 @@ impl World {
         let api = flare.api();
         let receiver = Receiver::answering(|_| Reply::Status(500)).await;
         let description = api.get("/openapi.json").await.expect(200).json();
-        let resource = id(&api, "/resources", &example(&description, "createResource")).await;
+        let created =
+            api.post("/resources", &example(&description, "createResource")).await.expect(201).json();
+        let resource = created["id"].as_str().expect("an id").to_owned();
         let doomed = json!({"endpoint": "http://doomed.test/{x}", "change": {"field": "version"}});
         let doomed_resource = id(&api, "/resources", &doomed).await;
         let list = format!("/resources/{resource}/subscriptions");
@@ -76,6 +80,7 @@ impl World {
             description,
             receiver,
             resource,
+            created,
             told,
             asking,
             streaming,
