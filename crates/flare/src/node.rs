@@ -13,7 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{self, Config};
+use crate::config::{self, Config, Loaded};
 use crate::door::{Clock, SystemClock};
 use crate::http;
 use crate::journey::passive::PassiveLimits;
@@ -22,6 +22,7 @@ use crate::network::Destinations;
 use crate::observe;
 use crate::operations::{App, Notices, Rearrangements};
 use crate::telemetry::Telemetry;
+use crate::ui;
 use crate::vault::Vault;
 use crate::version;
 
@@ -98,7 +99,8 @@ impl Company {
 }
 
 /// Runs a node until it is told to stop.
-pub fn run(config: Config, company: Company) -> anyhow::Result<()> {
+pub fn run(loaded: Loaded, company: Company) -> anyhow::Result<()> {
+    let config = &loaded.config;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = config.http.server.thread_count(cores);
     let mut builder = match threads {
@@ -106,10 +108,12 @@ pub fn run(config: Config, company: Company) -> anyhow::Result<()> {
         _ => tokio::runtime::Builder::new_multi_thread(),
     };
     let runtime = builder.worker_threads(threads).thread_name("flare-api").enable_all().build()?;
-    runtime.block_on(serve(config, cores, company))
+    runtime.block_on(serve(loaded, cores, company))
 }
 
-async fn serve(config: Config, cores: usize, company: Company) -> anyhow::Result<()> {
+async fn serve(loaded: Loaded, cores: usize, company: Company) -> anyhow::Result<()> {
+    let settings = loaded.entries();
+    let config = loaded.config;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::of_process());
     let (report, mut fatal, events) = Report::new();
     // The address first: a second Flare on the same port should not touch the data.
@@ -137,7 +141,7 @@ async fn serve(config: Config, cores: usize, company: Company) -> anyhow::Result
     let store = engine.store();
     let app =
         App::new(config, clock, store, journey, destinations, notices, rearrangements, vault, telemetry);
-    let app = Arc::new(app);
+    let app = Arc::new(app.showing(settings));
     app.load().await.context("reading the catalog")?;
     let (resources, subscriptions) = app.registry.counts();
     tracing::info!(
@@ -168,6 +172,10 @@ async fn serve(config: Config, cores: usize, company: Company) -> anyhow::Result
     chores.spawn({
         let app = app.clone();
         async move { app.keep_house().await }
+    });
+    chores.spawn({
+        let app = app.clone();
+        async move { ui::live::run(&app).await }
     });
     chores.spawn({
         let app = app.clone();

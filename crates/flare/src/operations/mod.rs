@@ -33,21 +33,28 @@ use flare_provider::{Entity, EntityKind, ErrorKind, ProviderError, Store};
 use http::HeaderValue;
 use tokio_util::sync::CancellationToken;
 
-pub use drift::{DriftQuery, Place};
+pub use dead_letters::DeadLetterView;
+pub use drift::{DriftQuery, DriftView, Place};
+pub use filters::{Trial, TrialView};
 pub use notices::Notices;
-pub use passive::{DeliverQuery, ReserveQuery, StreamQuery};
-pub use replays::ReplayDraft;
-pub use secrets::RotationDraft;
+pub use overview::OverviewView;
+pub use passive::{
+    DeliverQuery, DeliverView, ReserveQuery, ReserveView, SettleDraft, SettleView, StreamQuery,
+};
+pub use replays::{ReplayDraft, ReplayView};
+pub use secrets::{Rotation, RotationDraft};
 pub use shards::Rearrangements;
-pub use trials::TestDraft;
+pub use subscriptions::StatusView;
+pub use trials::{TestDraft, TestView};
 
-use crate::config::Config;
+use crate::config::{Config, Entry};
 use crate::door::Clock;
 use crate::journey::{Compiled, Event, Journey, Standstill};
 use crate::network::Destinations;
 use crate::observe::History;
 use crate::registry::{Registry, Subscription};
 use crate::telemetry::{Telemetry, Tracer};
+use crate::ui::live::Live;
 use crate::vault::Vault;
 
 /// Why an operation was not done.
@@ -96,6 +103,10 @@ pub struct App {
     pub started_at: Timestamp,
     /// Cancelled when the node stops.
     pub stop: CancellationToken,
+    /// The effective configuration as it is shown: secrets redacted, each value with where it came from.
+    pub settings: Vec<Entry>,
+    /// The pages of the web interface that move.
+    pub live: Live,
     /// Traces and metrics for a collector, where one is configured.
     pub telemetry: Option<Telemetry>,
     /// The part of it that every request asks for.
@@ -140,6 +151,8 @@ impl App {
         let started_at = clock.now();
         let history = History::new(clock.clone());
         App {
+            live: Live::new(config.ui.listeners),
+            settings: Vec::new(),
             config,
             clock,
             store,
@@ -160,6 +173,11 @@ impl App {
             measured: tokio::sync::Mutex::default(),
             tests: tokio::sync::Semaphore::new(trials::AT_ONCE),
         }
+    }
+
+    /// With what the page of settings shows.
+    pub fn showing(self, settings: Vec<Entry>) -> App {
+        App { settings, ..self }
     }
 
     /// What makes spans, where telemetry is on.

@@ -21,6 +21,7 @@ mod tracer;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use accepting::Accepting;
@@ -45,13 +46,18 @@ pub struct Telemetry {
 }
 
 /// How sending goes, as `GET /status` shows it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TelemetryView {
+    /// Spans that the collector took.
     spans_exported: u64,
+    /// Spans that were dropped here.
     spans_dropped: u64,
+    /// Spans that the collector refused.
     spans_rejected: u64,
+    /// Spans that wait to be sent.
     spans_waiting: usize,
+    /// Exports of metrics that the collector took.
     metrics_exported: u64,
     /// Why the collector takes no spans now.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -31,6 +31,7 @@ mod history;
 mod hostile_clients;
 mod limits;
 mod metrics;
+mod openapi;
 mod order;
 mod passive;
 mod patches;

@@ -7,32 +7,68 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
+use flare_model::document::Outcome;
+use flare_model::revision::Revision;
 use flare_model::url::DocumentUrl;
 use futures_util::stream;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
-use crate::http::error::{ApiError, ErrorAnswer};
+use crate::http::error::{ApiError, ErrorAnswer, ErrorBody};
+use crate::http::openapi::Notes;
 use crate::http::{AppState, body};
 use crate::journey::accept::{Draft, Word};
 use crate::operations::App;
 use crate::telemetry::{Accepting, Operation};
+use serde_json::json;
 
 /// Lines committed as one, at most; and the bytes with which a batch is full.
 const BATCH_LINES: usize = 512;
 const BATCH_BYTES: usize = 1 << 20;
 
-#[derive(Deserialize)]
+/// A change of one document: `document`, or `"delete":true`.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "DocumentChange")]
 struct Line<'a> {
+    /// The url of the document.
+    #[schemars(extend("format" = "document-url"))]
     id: String,
+    /// The document as it is now.
     #[serde(borrow)]
+    #[schemars(with = "Option<Map<String, Value>>")]
     document: Option<&'a RawValue>,
+    /// Whether it is gone.
     delete: Option<bool>,
+    /// The revision of the delete, as in `Flare-Revision`.
+    #[schemars(with = "Option<Revision>")]
     revision: Option<&'a RawValue>,
+}
+
+/// What became of a line.
+#[derive(JsonSchema)]
+#[schemars(untagged, rename = "DocumentOutcome")]
+#[allow(dead_code, reason = "lines are written without it, as fast as can be; the tests hold them to it")]
+enum LineView {
+    /// It was taken.
+    Taken {
+        /// The url as it was given.
+        id: String,
+        /// What it did.
+        outcome: Outcome,
+    },
+    /// It was refused.
+    Refused {
+        /// The number of the line, from 1, blank ones counted.
+        line: u64,
+        /// Why.
+        error: ErrorBody,
+    },
 }
 
 /// Reads a stream of lines; each line has its answer, in order.
@@ -206,9 +242,7 @@ async fn answer(app: &App, reads: Vec<Read>, mut span: Option<Box<Accepting>>) -
             Some(error) => Err(error.into_body()),
             None => match (outcomes.pop_front(), &whole) {
                 (Some(outcome), _) => outcome.map_err(|refused| ApiError::from(refused).into_body()),
-                (None, Some(body)) => {
-                    Err(crate::http::error::ErrorBody { title: body.title, detail: body.detail.clone() })
-                }
+                (None, Some(body)) => Err(ErrorBody { title: body.title, detail: body.detail.clone() }),
                 (None, None) => unreachable!("a commit answers every write"),
             },
         };
@@ -230,4 +264,35 @@ async fn answer(app: &App, reads: Vec<Read>, mut span: Option<Box<Accepting>>) -
 /// A revision as it would stand in the header.
 fn revision_text(raw: &RawValue) -> String {
     serde_json::from_str::<String>(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
+}
+
+/// What the description says of it.
+pub fn describe(it: &mut Notes<'_>) {
+    let (line, answer) = (it.schema::<Line<'_>>(), it.answer_schema::<LineView>());
+    it.is("changeDocuments", "Documents", "Change many documents")
+        .text(
+            "NDJSON in, NDJSON out, streamed both ways: a JSON object on each line. Each line that is not blank has an \
+             answer, in order; a line that is refused changes nothing about the others. The schemas are those of the \
+             lines, as a list.",
+        )
+        .body_as(
+            "application/x-ndjson",
+            json!({"type": "array", "items": line}),
+            true,
+            json!([
+                {"id": "http://api.company.com/users/1", "document": {"version": 2, "name": "Ada"}},
+                {"id": "http://api.company.com/users/2", "delete": true},
+            ]),
+        )
+        .answers_as(
+            200,
+            "What became of each line, on stable storage.",
+            "application/x-ndjson",
+            json!({"type": "array", "items": answer}),
+            json!([
+                {"id": "http://api.company.com/users/1", "outcome": "updated"},
+                {"line": 2, "error": {"title": "Not found", "detail": "no resource matches"}},
+            ]),
+        )
+        .answers_only(&[200]);
 }

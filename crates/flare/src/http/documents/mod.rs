@@ -18,6 +18,10 @@ use crate::telemetry::Accepting;
 
 const FLARE_OUTCOME: HeaderName = HeaderName::from_static("flare-outcome");
 
+/// What the header says, in the description.
+const OUTCOME: &str =
+    "What became of it. An equal revision is `unchanged`, whatever its content; an older one `stale`.";
+
 /// The url of the document in the path of a request.
 fn url(uri: &Uri) -> Result<DocumentUrl, ApiError> {
     if uri.query().is_some() {

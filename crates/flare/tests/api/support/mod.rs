@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 pub use api::{Answer, Api};
 pub use collector::Collector;
 pub use flare::{Flare, Setup, store_is_durable};
-pub use python::{open_metrics, read_events, verify};
+pub use python::{open_metrics, read_events, schemathesis, validate, verify};
 pub use receiver::{Receiver, Reply, Request};
 pub use story::{Story, document_url, minimal_resource};
 
