@@ -72,7 +72,7 @@ mod tests {
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         let header =
-            |(name, value): &(_, _)| (HeaderName::from_static(name), HeaderValue::from_static(value));
+            |(name, value): &(&'static str, &'static str)| (HeaderName::from_static(name), HeaderValue::from_static(value));
         pairs.iter().map(header).collect()
     }
 

@@ -20,7 +20,7 @@ const LAST: [&str; 3] = ["deleteDocument", "deleteSubscription", "deleteResource
 async fn every_example_is_answered_as_described() {
     let world = World::begin().await;
     let mut all = operations(&world.description);
-    let place = |list: &[&str], id| list.iter().position(|known| *known == id);
+    let place = |list: &[&str], id: &str| list.iter().position(|known| *known == id);
     all.sort_by_key(|operation| match (place(&FIRST, operation.id()), place(&LAST, operation.id())) {
         (Some(at), _) => (0, at),
         (None, None) => (1, 0),
