@@ -41,7 +41,7 @@ pub fn shown(media: &str, example: &Value) -> String {
             .map(|event| format!("id: {}\ndata: {}\n\n", plain(&event["id"]), plain(&event["data"])))
             .collect(),
         (_, Value::Array(lines)) => lines.iter().map(|line| line.to_string() + "\n").collect(),
-        (_, value) => value.to_string(),
+        (_, value) => plain(value),
     }
 }
 

@@ -160,6 +160,7 @@ fn read(media: &str, body: &[u8]) -> Value {
             assert!(!events.is_empty(), "{text}");
             events.into()
         }
+        plain if plain.starts_with("text/plain;") => text.into(),
         other => panic!("{other} is not answered by any operation"),
     }
 }
