@@ -1,7 +1,8 @@
-//! What contributors run: `cargo xtask test` and `cargo xtask bench`.
+//! What contributors run: `cargo xtask test`, `cargo xtask bench` and `cargo xtask assets`.
 
 #![allow(clippy::disallowed_methods, reason = "this measures and waits; nothing of it is in the product")]
 
+mod assets;
 mod bench;
 mod test;
 
@@ -18,6 +19,8 @@ struct Cli {
 enum Command {
     /// Install what the tests need (as root in CI; elsewhere say what is missing) and run every test.
     Test(test::Args),
+    /// Fetch what the web interface embeds of others' work, and prepare it.
+    Assets(assets::Args),
     /// Run the project's own workloads against the real binary and print a table.
     Bench(bench::Args),
 }
@@ -25,6 +28,7 @@ enum Command {
 fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Test(args) => test::run(&args),
+        Command::Assets(args) => assets::run(&args),
         Command::Bench(args) => bench::run(&args),
     }
 }

@@ -42,8 +42,16 @@ const NEEDS: [Need; 3] = [
     },
 ];
 
-/// The published libraries that clients and Prometheus use, as they read what Flare sends.
-const LIBRARIES: [&str; 3] = ["standardwebhooks==1.1.0", "cloudevents==2.2.0", "prometheus_client==0.26.0"];
+/// The published libraries that clients, Prometheus and collectors use, as they read what Flare sends; and what makes
+/// requests up from the description of the API.
+const LIBRARIES: [&str; 6] = [
+    "standardwebhooks==1.1.0",
+    "cloudevents==2.2.0",
+    "prometheus_client==0.26.0",
+    "opentelemetry-proto==1.45.2",
+    "grpcio==1.85.1",
+    "schemathesis==4.32.5",
+];
 
 /// Where they are installed; the tests look for them there.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/test-python");
@@ -101,7 +109,7 @@ fn provide_libraries() -> anyhow::Result<()> {
     let mut pip = Command::new(folder.join("bin/python3"));
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(LIBRARIES);
     if !pip.status().context("running pip")?.success() {
-        bail!("pip could not install {}: the tests verify with them", LIBRARIES.join(" and "));
+        bail!("pip could not install {}: the tests verify with them", LIBRARIES.join(", "));
     }
     std::fs::write(&list, wanted).context("noting what was installed")
 }

@@ -10,11 +10,14 @@ mod logging;
 mod migrate;
 mod network;
 mod node;
+mod objects;
 mod observe;
 mod operations;
 #[cfg(feature = "cpu-profile")]
 mod profile;
 mod registry;
+mod telemetry;
+mod ui;
 mod vault;
 mod version;
 
@@ -49,7 +52,7 @@ fn start(args: &cli::StartArgs) -> anyhow::Result<Exit> {
     let loaded = config::load(&args.sources())?;
     let _guard = logging::init(&loaded.config.log)?;
     stop_the_process_on_a_panic_in_delivery(|| {});
-    node::run(loaded.config, node::Company::none())?;
+    node::run(loaded, node::Company::none())?;
     Ok(Exit::Done)
 }
 

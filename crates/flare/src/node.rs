@@ -13,7 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{self, Config};
+use crate::config::{self, Config, Loaded};
 use crate::door::{Clock, SystemClock};
 use crate::http;
 use crate::journey::passive::PassiveLimits;
@@ -21,6 +21,8 @@ use crate::journey::{BreakerSettings, Dialler, Journey, Plan, ReadLimits, Report
 use crate::network::Destinations;
 use crate::observe;
 use crate::operations::{App, Notices, Rearrangements};
+use crate::telemetry::Telemetry;
+use crate::ui;
 use crate::vault::Vault;
 use crate::version;
 
@@ -97,7 +99,8 @@ impl Company {
 }
 
 /// Runs a node until it is told to stop.
-pub fn run(config: Config, company: Company) -> anyhow::Result<()> {
+pub fn run(loaded: Loaded, company: Company) -> anyhow::Result<()> {
+    let config = &loaded.config;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = config.http.server.thread_count(cores);
     let mut builder = match threads {
@@ -105,10 +108,12 @@ pub fn run(config: Config, company: Company) -> anyhow::Result<()> {
         _ => tokio::runtime::Builder::new_multi_thread(),
     };
     let runtime = builder.worker_threads(threads).thread_name("flare-api").enable_all().build()?;
-    runtime.block_on(serve(config, cores, company))
+    runtime.block_on(serve(loaded, cores, company))
 }
 
-async fn serve(config: Config, cores: usize, company: Company) -> anyhow::Result<()> {
+async fn serve(loaded: Loaded, cores: usize, company: Company) -> anyhow::Result<()> {
+    let settings = loaded.entries();
+    let config = loaded.config;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::of_process());
     let (report, mut fatal, events) = Report::new();
     // The address first: a second Flare on the same port should not touch the data.
@@ -127,12 +132,16 @@ async fn serve(config: Config, cores: usize, company: Company) -> anyhow::Result
     // After the engine: the folder of the data is ours by then.
     let vault = Vault::open(&config).context("opening the key that seals secrets")?;
     let destinations = Destinations::new(&config.network, config.http.server.is_loopback());
-    let plan = plan(&config, cores, engine.store(), clock.clone(), &destinations, report)?;
+    let telemetry = Telemetry::start(&config.telemetry, &clock).context("starting telemetry")?;
+    let mut plan = plan(&config, cores, engine.store(), clock.clone(), &destinations, report)?;
+    plan.tracer = telemetry.as_ref().map(Telemetry::tracer);
     let journey = Journey::start(plan).await.context("starting delivery")?;
     let (notices, noticed) = Notices::new();
     let (rearrangements, rearranged) = Rearrangements::new();
-    let app = App::new(config, clock, engine.store(), journey, destinations, notices, rearrangements, vault);
-    let app = Arc::new(app);
+    let store = engine.store();
+    let app =
+        App::new(config, clock, store, journey, destinations, notices, rearrangements, vault, telemetry);
+    let app = Arc::new(app.showing(settings));
     app.load().await.context("reading the catalog")?;
     let (resources, subscriptions) = app.registry.counts();
     tracing::info!(
@@ -166,7 +175,15 @@ async fn serve(config: Config, cores: usize, company: Company) -> anyhow::Result
     });
     chores.spawn({
         let app = app.clone();
+        async move { ui::live::run(&app).await }
+    });
+    chores.spawn({
+        let app = app.clone();
         async move { app.sample().await }
+    });
+    chores.spawn({
+        let app = app.clone();
+        async move { app.export_metrics().await }
     });
     let server =
         http::server::serve(listener, http::routes(app.clone()), &app.config.http.server, stop.clone());
@@ -197,6 +214,7 @@ async fn serve(config: Config, cores: usize, company: Company) -> anyhow::Result
         }
         app.journey.stop().await;
         chores.abort_all();
+        app.end_telemetry().await;
     };
     tokio::select! {
         () = finish => {}
@@ -280,6 +298,7 @@ fn plan(
             excerpt: client.excerpt_limit.as_usize(),
             watchers: delivery.attempts.watchers,
         },
+        tracer: None,
     })
 }
 

@@ -1,5 +1,6 @@
 //! In: what the build script found out. Out: which Flare this is.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// `<major>.<minor>.<patch>`.
@@ -17,7 +18,7 @@ pub const LONG: &str =
     concat!(env!("CARGO_PKG_VERSION"), " (", env!("BUILT_SHA"), ", ", env!("BUILT_TIME"), ")");
 
 /// All of it for machines. The API's `GET /` and `/status` answer with the same fields.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Version {
     /// `<major>.<minor>.<patch>`.

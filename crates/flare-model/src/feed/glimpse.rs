@@ -41,7 +41,7 @@ pub struct Flight {
 }
 
 /// What a client has of a document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ClientHas {
     /// The newest state; of a deleted document: nothing, and that is right.

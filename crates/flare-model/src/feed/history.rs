@@ -6,6 +6,9 @@
 //! the reader has come. So while a document waits, or is in flight, the reader passes its newer revisions by. The
 //! next revision goes out once the outcome of the one before is durable: otherwise a crash would forget that
 //! outcome, and the older revision would follow the newer one.
+//!
+//! A client that goes back to the newest only has a mark beyond everything: the feed then sees the newest rows and no
+//! others, and all else stays as it is until nothing is open, owed or to be judged.
 
 use super::rule::Rule;
 use super::{Attempt, Feed, Interest, Met, Standing, State, Trouble};
@@ -91,7 +94,8 @@ impl Feed {
     /// A feed that sends only the newest revision again, and of which nothing is under way, owed or in doubt, is as if it
     /// had never sent all of them.
     pub(super) fn end_turns(&mut self) {
-        let nothing_stands = self.waiting.is_empty() && self.open.is_empty() && self.few.unrecorded.is_empty();
+        let nothing_stands =
+            self.waiting.is_empty() && self.open.is_empty() && self.few.unrecorded.is_empty();
         let nothing_to_judge = self.judge.is_none() && self.few.unjudged.is_empty();
         if self.since == Some(Feed::NOTHING_OLDER) && nothing_stands && nothing_to_judge {
             self.since = None;

@@ -77,7 +77,8 @@ pub struct Feed {
     open: BTreeMap<Ordinal, Open>,
     /// After a crash: how to tell what is in doubt, until all that may have been open then is settled.
     judge: Option<Box<Judge>>,
-    /// Every revision is sent that was replaced after this change; `None`: only the newest.
+    /// Every revision is sent that was replaced after this change; `None`: only the newest. With
+    /// [`Feed::NOTHING_OLDER`] only the newest too, but in the ways of `history.rs`.
     since: Option<Seq>,
     /// What few feeds have anything in.
     few: Few,

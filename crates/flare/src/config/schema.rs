@@ -10,6 +10,7 @@ use super::cidr::Cidr;
 use super::secret::{SecretKey, Token};
 use super::section::section;
 use super::size::ByteSize;
+use super::telemetry::{Attributes, ExportHeaders, Protocol, Ratio, ServiceName};
 
 const fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
@@ -42,10 +43,14 @@ section! {
         delivery: DeliveryConfig;
         /// How the operator is told of subscriptions that fail, recover or are disabled.
         notify: NotifyConfig;
+        /// The web interface.
+        ui: UiConfig;
         /// A look inside the running process.
         debug: DebugConfig;
         /// The engines below.
         provider: ProviderConfig;
+        /// Traces and metrics for a collector.
+        telemetry: TelemetryConfig;
     }
 }
 
@@ -258,6 +263,18 @@ section! {
 }
 
 section! {
+    /// The web interface.
+    UiConfig {
+        /// Whether it is served.
+        enabled: bool = true;
+        /// Pages that may move at once.
+        listeners: usize = 64, in 0..=4096;
+        /// How often a page that moves does so.
+        interval: Duration = secs(1), in ms(100)..=secs(60);
+    }
+}
+
+section! {
     /// A look inside the running process.
     DebugConfig {
         /// Whether profiles may be taken, at `/debug/pprof/`.
@@ -314,6 +331,52 @@ section! {
         commit_bytes: ByteSize = ByteSize::mb(4), in ByteSize::kb(64)..=ByteSize::gb(1);
         /// The size of the write-ahead log at which it is folded into the database.
         checkpoint_bytes: ByteSize = ByteSize::mb(256), in ByteSize::mb(1)..=ByteSize::gb(64);
+    }
+}
+
+section! {
+    /// Traces and metrics for a collector, by OTLP.
+    TelemetryConfig {
+        /// Where they go to; `none`: nowhere, and nothing is collected.
+        endpoint: WebhookUrl = WebhookUrl::none();
+        /// How they are sent.
+        protocol: Protocol = Protocol::Http;
+        /// What goes with every export, keys of the collector among it.
+        headers: ExportHeaders = ExportHeaders::default();
+        /// The time an export may take, and the last one when the node stops.
+        timeout: Duration = secs(10), in ms(10)..=secs(300);
+        /// What the node is called.
+        service_name: ServiceName = ServiceName::flare();
+        /// What else is said of it.
+        resource_attributes: Attributes = Attributes::default();
+        /// Traces.
+        traces: TracesConfig;
+        /// Metrics.
+        metrics: MetricsExportConfig;
+    }
+}
+
+section! {
+    /// Traces, from a change to the answers of the clients.
+    TracesConfig {
+        /// Which part of the changes that come without a trace begins one.
+        ratio: Ratio = Ratio(1.0), in Ratio(0.0)..=Ratio(1.0);
+        /// Whether a change that comes with a trace follows its decision.
+        parent_based: bool = true;
+        /// The longest time until a span that has ended is sent.
+        interval: Duration = secs(5), in ms(10)..=hours(1);
+        /// Spans sent at once.
+        batch: usize = 512, in 1..=65_536;
+        /// Spans that may wait to be sent.
+        queue: usize = 8192, in 1..=1_048_576;
+    }
+}
+
+section! {
+    /// Metrics for a collector.
+    MetricsExportConfig {
+        /// How often they are sent; 0 for never.
+        interval: Duration = secs(60), in ms(0)..=hours(24);
     }
 }
 

@@ -24,7 +24,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{DemoArgs, Exit, Format};
-use crate::config::{self, Config, Flag, Sources};
+use crate::config::{self, Flag, Loaded, Sources};
 use crate::door::random_bytes;
 use crate::logging;
 use crate::node::{self, Company};
@@ -48,8 +48,8 @@ pub struct Summary {
 /// Runs the demo until it is interrupted or its time is over.
 pub fn run(args: &DemoArgs, format: Format, scratch: &Scratch) -> anyhow::Result<Exit> {
     let listener = listen(args)?;
-    let config = settings(args, scratch, &listener)?;
-    let _guard = args.log.is_some().then(|| logging::init(&config.log)).transpose()?;
+    let loaded = settings(args, scratch, &listener)?;
+    let _guard = args.log.is_some().then(|| logging::init(&loaded.config.log)).transpose()?;
     let seed = args.seed.unwrap_or_else(|| u64::from(u32::from_le_bytes(random_bytes())));
     let (end, over) = (CancellationToken::new(), CancellationToken::new());
     let (ready, readied) = tokio::sync::oneshot::channel();
@@ -69,7 +69,7 @@ pub fn run(args: &DemoArgs, format: Format, scratch: &Scratch) -> anyhow::Result
         })?;
     let remover = scratch.remover();
     let served = node::run(
-        config,
+        loaded,
         Company {
             listener: Some(listener),
             ready: Box::new(move |addr, stopping| drop(ready.send((addr, stopping)))),
@@ -105,7 +105,7 @@ fn listen(args: &DemoArgs) -> anyhow::Result<TcpListener> {
 
 /// The defaults, with the store in its temporary place. Deleted documents are forgotten soon, so that a demo that is left
 /// alone overnight does not fill the disk.
-fn settings(args: &DemoArgs, scratch: &Scratch, listener: &TcpListener) -> anyhow::Result<Config> {
+fn settings(args: &DemoArgs, scratch: &Scratch, listener: &TcpListener) -> anyhow::Result<Loaded> {
     let data = scratch.data();
     let data = data.to_str().context("the directory for temporary files has a name that is not UTF-8")?;
     let flag = |key, flag, value: &str| Flag { key, flag, value: value.to_owned() };
@@ -119,7 +119,7 @@ fn settings(args: &DemoArgs, scratch: &Scratch, listener: &TcpListener) -> anyho
         flags.push(flag("log.output", "--log", log.to_str().context("--log: a path in UTF-8")?));
     }
     // Not the working directory, which may have a flare.toml of another purpose.
-    Ok(config::load(&Sources { directory: scratch.data(), flags, ..Sources::default() })?.config)
+    Ok(config::load(&Sources { directory: scratch.data(), flags, ..Sources::default() })?)
 }
 
 impl fmt::Display for Summary {

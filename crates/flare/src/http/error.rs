@@ -6,6 +6,7 @@ use flare_model::invalid::Invalid;
 use flare_provider::{ErrorKind, ProviderError};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::journey::accept::Refused;
@@ -19,7 +20,7 @@ pub struct ApiError {
 }
 
 /// What stands under `error`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ErrorBody {
     /// What kind of problem, in a few words.
     pub title: &'static str,
@@ -28,7 +29,8 @@ pub struct ErrorBody {
 }
 
 /// The JSON of an error.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Error")]
 pub struct ErrorAnswer<'a> {
     /// The error.
     pub error: &'a ErrorBody,
@@ -38,6 +40,11 @@ impl ApiError {
     /// An error with a status.
     pub fn new(status: StatusCode, title: &'static str, detail: impl Into<String>) -> ApiError {
         ApiError { status, body: ErrorBody { title, detail: detail.into() } }
+    }
+
+    /// Its status.
+    pub fn status(&self) -> StatusCode {
+        self.status
     }
 
     /// 400.
@@ -69,6 +76,11 @@ impl ApiError {
     /// The body of a bulk line's error.
     pub fn into_body(self) -> ErrorBody {
         self.body
+    }
+
+    /// Status, title and detail.
+    pub fn parts(&self) -> (StatusCode, &'static str, &str) {
+        (self.status, self.body.title, &self.body.detail)
     }
 
     /// Whether the request may succeed later as it is.

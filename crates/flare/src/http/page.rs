@@ -2,6 +2,7 @@
 
 use axum::response::Response;
 use http::{StatusCode, Uri};
+use schemars::JsonSchema;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -52,11 +53,16 @@ impl PageQuery {
     }
 }
 
-#[derive(Serialize)]
-struct Pagination {
+/// Which part of a list this is.
+#[derive(Serialize, JsonSchema)]
+pub struct Pagination {
+    /// At most so many entries.
     limit: usize,
+    /// After so many.
     offset: usize,
+    /// How many there are in all.
     total: u64,
+    /// What `after` of the next page is, where a list has that and does not end here.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
@@ -86,7 +92,11 @@ fn number(name: &str, value: &str) -> Result<usize, ApiError> {
 
 /// The names and values of a query.
 pub fn pairs(uri: &Uri) -> Vec<(String, String)> {
-    let query = uri.query().unwrap_or_default();
+    pairs_of(uri.query().unwrap_or_default())
+}
+
+/// The names and values of a query, or of a form.
+pub fn pairs_of(query: &str) -> Vec<(String, String)> {
     let decode = |text: &str| {
         let text = text.replace('+', " ");
         percent_encoding::percent_decode_str(&text).decode_utf8_lossy().into_owned()

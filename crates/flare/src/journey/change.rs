@@ -11,6 +11,7 @@ use http::HeaderValue;
 use parking_lot::Mutex;
 
 use super::message::header;
+use crate::telemetry::Context;
 
 /// A document as it was committed, shared by everyone who has to tell about it.
 pub struct Change {
@@ -24,6 +25,8 @@ pub struct Change {
     /// [`Json`]; most often about as large as the document.
     json: OnceLock<Box<Result<Json, Unreadable>>>,
     texts: OnceLock<Texts>,
+    /// The trace it belongs to, for a change that came from an origin in this life and is traced.
+    trace: Option<Box<Context>>,
 }
 
 /// What every request says of a document, whoever it goes to; made by the first one and shared.
@@ -50,13 +53,25 @@ const KEPT_BODIES: usize = 8;
 impl Change {
     /// Wraps a committed document.
     pub fn new(document: Document) -> Arc<Change> {
+        Change::traced(document, None)
+    }
+
+    /// The same with the trace it belongs to.
+    pub fn traced(document: Document, trace: Option<Box<Context>>) -> Arc<Change> {
         Arc::new(Change {
             document,
             superseded: AtomicBool::new(false),
             bodies: Mutex::new(Vec::new()),
             json: OnceLock::new(),
             texts: OnceLock::new(),
+            trace,
         })
+    }
+
+    /// The trace it belongs to.
+    #[inline]
+    pub fn trace(&self) -> Option<&Context> {
+        self.trace.as_deref()
     }
 
     /// The numbers that decide.

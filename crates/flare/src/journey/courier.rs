@@ -18,6 +18,7 @@ use super::judge::{Ending, Times};
 use super::message::{self, Outgoing};
 use super::shard::{Shard, Shared};
 use crate::observe::Phases;
+use crate::telemetry::SpanId;
 
 /// One attempt, with all it takes to send it.
 pub struct Job {
@@ -39,6 +40,18 @@ pub struct Job {
     pub hanging: bool,
     /// Whether it is part of a delivery on request.
     pub driven: bool,
+    /// Its span, where the change is traced.
+    pub span: Option<SpanId>,
+}
+
+impl Job {
+    /// Puts the trace into a request, where there is one.
+    #[inline]
+    pub fn pass_on_trace(&self, request: &mut Outgoing) {
+        if let (Some(context), Some(span)) = (self.change.trace(), self.span) {
+            context.inject(span, request.headers_mut());
+        }
+    }
 }
 
 /// How an idle courier is called.
@@ -78,14 +91,21 @@ pub async fn courier(shard: Rc<RefCell<Shard>>, host: usize) {
                 let request = |again: bool, now, room| {
                     // The connection that broke may have carried it: then it is not certain what the client has.
                     let state = job.state.as_deref().filter(|_| !again);
-                    message::request(&job.compiled, &job.change, &job.attempt, state, now, room)
+                    let mut request =
+                        message::request(&job.compiled, &job.change, &job.attempt, state, now, room);
+                    job.pass_on_trace(&mut request);
+                    request
                 };
                 let timeout = job.compiled.spec.timeout;
                 let ending =
                     deliver(&shared, &key, &mut connection, timeout, began, &mut phases, request).await;
                 let now = shared.clock.monotonic();
                 let times = Times { began, ended: began.saturating_add(now.saturating_sub(since)) };
-                shared.desk.note(&job, &ending, began, phases.end(now));
+                let spans = phases.end(now);
+                shared.desk.note(&job, &ending, began, spans);
+                if let (Some(_), Some(tracer)) = (job.span, &shared.tracer) {
+                    tracer.attempted(&job, &ending, since, spans);
+                }
                 shard.borrow_mut().settle(job, &ending, times, now);
                 if let (Ending::Answered(answer), Some(connection)) = (ending, &mut connection) {
                     connection.give_room(answer.headers);

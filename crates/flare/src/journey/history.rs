@@ -1,5 +1,6 @@
 //! Every revision: a document that waits is due → the first revision it is owed, from the tail or the store, and the
-//! attempt for it. For subscriptions with `delivery.revision: all` only.
+//! attempt for it. For subscriptions with `delivery.revision: all`, and for those that had it until what was owed by then
+//! is settled.
 
 use std::sync::Arc;
 

@@ -66,6 +66,7 @@ pub use trial::{Trial, Tried};
 
 use crate::door::{Chance, Clock};
 use crate::observe::{self, Observe};
+use crate::telemetry::Tracer;
 use census::Census;
 use errand::Errand;
 use homes::{Homes, Merge, Spread};
@@ -100,6 +101,8 @@ pub struct Plan {
     pub page_bytes: usize,
     /// What is kept of attempts.
     pub observe: observe::Limits,
+    /// What makes spans, where telemetry is on.
+    pub tracer: Option<Arc<Tracer>>,
 }
 
 /// The running journey.
@@ -119,7 +122,8 @@ impl Journey {
         let epoch = plan.store.ledger.next_epoch().await?;
         let bells: Vec<Arc<Bell>> = (0..plan.threads).map(|_| Arc::default()).collect();
         let observe = Observe::new(plan.observe, epoch, plan.threads);
-        let tails = Arc::new(Tails::new(bells.clone(), plan.tail_bytes, observe.counts().clone()));
+        let tails = Tails::new(bells.clone(), plan.tail_bytes, observe.counts().clone());
+        let tails = Arc::new(tails.traced(plan.tracer.clone()));
         plan.store.documents.watch(tails.clone());
         let mut threads = Vec::new();
         let mut handles = Vec::new();
@@ -141,6 +145,7 @@ impl Journey {
                 limits: plan.limits,
                 report: plan.report.clone(),
                 desk: observe.desk(index),
+                tracer: plan.tracer.clone(),
             });
             let tails = tails.clone();
             let handle = std::thread::Builder::new()

@@ -29,6 +29,7 @@ use super::states::States;
 use super::subscriber::Subscriber;
 use crate::door::{Chance, Clock};
 use crate::observe::Desk;
+use crate::telemetry::Tracer;
 
 /// What all delivery threads share.
 pub struct Shared {
@@ -54,6 +55,8 @@ pub struct Shared {
     pub report: Report,
     /// Where attempts that have ended are kept.
     pub desk: Desk,
+    /// What makes spans, where telemetry is on.
+    pub tracer: Option<Arc<Tracer>>,
 }
 
 /// Bounds of a delivery thread.

@@ -113,6 +113,7 @@ impl Shard {
         let driven = drive.map(Drive::begins).is_some();
         let hanging = subscriber.fortune.hangs;
         self.hanging += usize::from(hanging);
+        let span = change.trace().and(self.shared.tracer.as_ref()).map(|tracer| tracer.new_span());
         Job {
             key,
             lane,
@@ -123,6 +124,7 @@ impl Shard {
             host: subscriber.hosts[attempt.action as usize],
             hanging,
             driven,
+            span,
         }
     }
 

@@ -25,6 +25,7 @@ use parking_lot::Mutex;
 pub use attempt::{Entry, Exchange, Outcome, Phases, Spans};
 pub use count::Counts;
 pub use gauges::Gauges;
+pub use history::point::Point;
 pub use history::{History, SAMPLE, Sample};
 pub use tail::{News, Watcher};
 pub use view::{AttemptDetail, AttemptView, RequestView, ResponseView, Timing};

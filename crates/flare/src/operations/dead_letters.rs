@@ -7,6 +7,7 @@ use flare_model::revision::Revision;
 use flare_model::time::Timestamp;
 use flare_model::url::DocumentUrl;
 use flare_provider::ListStandings;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{App, Done, Failure};
@@ -14,18 +15,27 @@ use crate::journey::Command;
 use crate::registry::Subscription;
 
 /// One dead letter.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetterView {
-    document: String,
-    revision: Revision,
-    action: Option<Action>,
-    attempts: u32,
-    first_attempt_at: Option<Timestamp>,
-    last_attempt_at: Option<Timestamp>,
-    status: Option<u16>,
-    error: Option<String>,
-    response: Option<String>,
+    /// The document.
+    pub document: String,
+    /// In which revision.
+    pub revision: Revision,
+    /// What the last attempt told.
+    pub action: Option<Action>,
+    /// How many attempts there were.
+    pub attempts: u32,
+    /// When the first began.
+    pub first_attempt_at: Option<Timestamp>,
+    /// When the last began.
+    pub last_attempt_at: Option<Timestamp>,
+    /// The status of the last answer; nothing where there was none.
+    pub status: Option<u16>,
+    /// What went wrong where there was no answer.
+    pub error: Option<String>,
+    /// The beginning of the last answer's body.
+    pub response: Option<String>,
 }
 
 /// A part of the list.

@@ -15,6 +15,7 @@ use flare_model::feed::ClientHas;
 use flare_model::ids::{LaneId, Ordinal, ResourceId, Seq, SubscriptionId};
 use flare_model::revision::Revision;
 use flare_provider::{LaneState, ScanLane};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::explain::{known, membership, settings};
@@ -55,6 +56,11 @@ pub enum Place {
     Log(u8, Seq),
 }
 
+impl Place {
+    /// How it is written.
+    pub const PATTERN: &str = "^[os](0|[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-5])\\.[0-9]{1,18}$";
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -80,15 +86,20 @@ impl FromStr for Place {
 }
 
 /// One document, as one client has it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DriftView {
-    document: String,
-    revision: Revision,
+    /// The document.
+    pub document: String,
+    /// Its newest revision.
+    pub revision: Revision,
+    /// Whether it is deleted; left out where it is not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    deleted: bool,
-    client_has: ClientHas,
-    why: String,
+    pub deleted: bool,
+    /// What the client has of it.
+    pub client_has: ClientHas,
+    /// Why, in words.
+    pub why: String,
 }
 
 /// A part of the list.

@@ -6,6 +6,7 @@ use super::{App, Done, Failure};
 use crate::config::Store;
 use crate::observe::metrics::process::Process;
 use crate::observe::metrics::{Facts, Family, StoreFacts, families};
+use crate::telemetry::Telemetry;
 
 /// For so long the size of the store and of the process is taken to be what it was: who scrapes every second does not
 /// read it every time.
@@ -33,6 +34,7 @@ impl App {
             resources: self.registry.counts().0,
             store: measured.store,
             process: measured.process,
+            spans: self.telemetry.as_ref().map(Telemetry::spans),
         };
         Ok(families(self.journey.observe().counts().read(), &sample.gauges, &facts))
     }

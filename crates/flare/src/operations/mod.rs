@@ -18,6 +18,7 @@ mod sampling;
 mod secrets;
 mod shards;
 mod subscriptions;
+mod telemetry;
 mod trials;
 
 use std::sync::Arc;
@@ -32,20 +33,28 @@ use flare_provider::{Entity, EntityKind, ErrorKind, ProviderError, Store};
 use http::HeaderValue;
 use tokio_util::sync::CancellationToken;
 
-pub use drift::{DriftQuery, Place};
+pub use dead_letters::DeadLetterView;
+pub use drift::{DriftQuery, DriftView, Place};
+pub use filters::{Trial, TrialView};
 pub use notices::Notices;
-pub use passive::{DeliverQuery, ReserveQuery, StreamQuery};
-pub use replays::ReplayDraft;
-pub use secrets::RotationDraft;
+pub use overview::OverviewView;
+pub use passive::{
+    DeliverQuery, DeliverView, ReserveQuery, ReserveView, SettleDraft, SettleView, StreamQuery,
+};
+pub use replays::{ReplayDraft, ReplayView};
+pub use secrets::{Rotation, RotationDraft};
 pub use shards::Rearrangements;
-pub use trials::TestDraft;
+pub use subscriptions::StatusView;
+pub use trials::{TestDraft, TestView};
 
-use crate::config::Config;
+use crate::config::{Config, Entry};
 use crate::door::Clock;
 use crate::journey::{Compiled, Event, Journey, Standstill};
 use crate::network::Destinations;
 use crate::observe::History;
 use crate::registry::{Registry, Subscription};
+use crate::telemetry::{Telemetry, Tracer};
+use crate::ui::live::Live;
 use crate::vault::Vault;
 
 /// Why an operation was not done.
@@ -94,6 +103,14 @@ pub struct App {
     pub started_at: Timestamp,
     /// Cancelled when the node stops.
     pub stop: CancellationToken,
+    /// The effective configuration as it is shown: secrets redacted, each value with where it came from.
+    pub settings: Vec<Entry>,
+    /// The pages of the web interface that move.
+    pub live: Live,
+    /// Traces and metrics for a collector, where one is configured.
+    pub telemetry: Option<Telemetry>,
+    /// The part of it that every request asks for.
+    tracer: Option<Arc<Tracer>>,
     /// What seals secrets.
     vault: Vault,
     limits: Limits,
@@ -120,6 +137,7 @@ impl App {
         notices: Notices,
         rearrangements: Rearrangements,
         vault: Vault,
+        telemetry: Option<Telemetry>,
     ) -> App {
         let delivery = &config.delivery;
         let limits = Limits {
@@ -133,6 +151,8 @@ impl App {
         let started_at = clock.now();
         let history = History::new(clock.clone());
         App {
+            live: Live::new(config.ui.listeners),
+            settings: Vec::new(),
             config,
             clock,
             store,
@@ -142,6 +162,8 @@ impl App {
             history,
             started_at,
             stop: CancellationToken::new(),
+            tracer: telemetry.as_ref().map(Telemetry::tracer),
+            telemetry,
             vault,
             limits,
             user_agent,
@@ -151,6 +173,17 @@ impl App {
             measured: tokio::sync::Mutex::default(),
             tests: tokio::sync::Semaphore::new(trials::AT_ONCE),
         }
+    }
+
+    /// With what the page of settings shows.
+    pub fn showing(self, settings: Vec<Entry>) -> App {
+        App { settings, ..self }
+    }
+
+    /// What makes spans, where telemetry is on.
+    #[inline]
+    pub fn tracer(&self) -> Option<&Arc<Tracer>> {
+        self.tracer.as_ref()
     }
 
     /// Reads the whole catalog and takes all feeds over.

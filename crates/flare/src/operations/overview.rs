@@ -1,6 +1,7 @@
 //! How all subscriptions stand, whatever their resource: what an operator looks at first.
 
 use flare_model::ids::{ResourceId, SubscriptionId};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::subscriptions::StatusView;
@@ -8,12 +9,15 @@ use super::{App, Done, Failure};
 use crate::registry::Slice;
 
 /// One subscription in the list.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SubscriptionOverview")]
 pub struct OverviewView {
-    id: SubscriptionId,
-    resource: ResourceId,
+    /// Its id.
+    pub id: SubscriptionId,
+    /// The resource.
+    pub resource: ResourceId,
     #[serde(flatten)]
-    status: StatusView,
+    pub status: StatusView,
 }
 
 impl App {

@@ -9,6 +9,7 @@ use flare_model::resource::Resource;
 use flare_model::subscription::{self, Disabled, Draft, Revisions, Secret, Spec, Status, Stored, View};
 use flare_model::time::Timestamp;
 use flare_provider::{Entity, EntityKind, ErrorKind, NewEntity, Start};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -16,56 +17,84 @@ use super::filters::FilterView;
 use super::{App, Done, Failure, standstill, unknown_resource, unknown_subscription};
 use crate::door::fresh_id;
 use crate::journey::{Command, Inspection};
+use crate::objects::Objects;
 use crate::registry::Subscription;
 
 /// `GET .../status`.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "SubscriptionStatus")]
 pub struct StatusView {
-    status: Status,
-    since: Timestamp,
+    /// Whether it works.
+    pub status: Status,
+    /// Since when that is so.
+    pub since: Timestamp,
+    /// Why it is so, where there is something to say.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    feed: FeedView,
-    delivered: u64,
-    discarded: u64,
-    failed: u64,
-    skipped_revisions: u64,
-    last_success_at: Option<Timestamp>,
-    last_failure: Option<FailureView>,
+    pub reason: Option<String>,
+    /// How far it is, over all lanes of the resource.
+    pub feed: FeedView,
+    /// Notifications that the client took.
+    pub delivered: u64,
+    /// Notifications that the client asked to drop.
+    pub discarded: u64,
+    /// Attempts that failed.
+    pub failed: u64,
+    /// Revisions that were no longer kept when their turn came; with `revision: all`.
+    pub skipped_revisions: u64,
+    /// When the client last took one.
+    pub last_success_at: Option<Timestamp>,
+    /// The last failure.
+    pub last_failure: Option<FailureView>,
     /// A host that does not answer, and when it is tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
-    breaker: Option<BreakerView>,
+    pub breaker: Option<BreakerView>,
     /// What the expressions left out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    filter: Option<FilterView>,
-    node: &'static str,
+    pub filter: Option<FilterView>,
+    /// Who serves it.
+    pub node: &'static str,
 }
 
-#[derive(Serialize)]
+/// How far a subscription is.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct FeedView {
-    cursor: u64,
-    head: u64,
-    lagging: u64,
-    waiting: u64,
-    in_flight: u64,
-    dead_letters: u64,
-    held: u64,
+pub struct FeedView {
+    /// Changes that are settled, or have a standing.
+    pub cursor: u64,
+    /// Changes there are.
+    pub head: u64,
+    /// Documents that the client is owed something about.
+    pub lagging: u64,
+    /// Documents that wait for a retry.
+    pub waiting: u64,
+    /// Attempts that are open.
+    pub in_flight: u64,
+    /// Documents that were given up.
+    pub dead_letters: u64,
+    /// Documents that the client has.
+    pub held: u64,
 }
 
-#[derive(Serialize)]
+/// A host that is left alone.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct BreakerView {
-    host: String,
-    retry_at: Timestamp,
+pub struct BreakerView {
+    /// The host.
+    pub host: String,
+    /// When it is tried again.
+    pub retry_at: Timestamp,
 }
 
-#[derive(Serialize)]
-struct FailureView {
-    at: Timestamp,
-    status: Option<u16>,
-    error: String,
+/// A failure.
+#[derive(Serialize, JsonSchema)]
+pub struct FailureView {
+    /// When.
+    pub at: Timestamp,
+    /// The status of the answer, where there was one.
+    pub status: Option<u16>,
+    /// What went wrong.
+    pub error: String,
 }
 
 impl From<LastFailure> for FailureView {
@@ -162,7 +191,7 @@ impl App {
         let current = self.subscription(resource, id)?;
         let mut draft = serde_json::to_value(&current.stored.draft).expect("a draft is plain data");
         merge(&mut draft, patch);
-        let draft: Draft = serde_path_to_error::deserialize(draft)
+        let draft: Draft = serde_path_to_error::deserialize(Objects(draft))
             .map_err(|e| Invalid::new(e.path().to_string(), e.inner()))?;
         let spec = self.check(&draft, &current.compiled.resource)?;
         // From this commit on a sweep is owed.

@@ -326,7 +326,11 @@ async fn each_revision_is_judged_by_the_filter_in_its_turn() {
     story.command(&subscription, "resume").await.expect(200);
     let status = story.settled(&subscription).await;
     let expected = [('c', 2), ('u', 3), ('d', 4), ('c', 6), ('u', 7)];
-    assert_eq!(told(&story.receiver.requests())[&document_url(1)], expected, "coalescing would hide the delete");
+    assert_eq!(
+        told(&story.receiver.requests())[&document_url(1)],
+        expected,
+        "coalescing would hide the delete"
+    );
     assert_eq!((&status["filter"]["excluded"], &status["feed"]["held"]), (&json!(3), &json!(1)), "{status}");
     let patch = json!({"filter": "document.quantity > 1"});
     story.api().patch(&subscription, &patch).await.expect(200);
@@ -377,7 +381,11 @@ async fn a_filter_over_every_revision_survives_kills() {
     for (document, mut got) in told(&story.receiver.requests()) {
         // What was under way at a kill comes again; whether the client had it by then nobody knows.
         got.dedup_by_key(|(_, revision)| *revision);
-        assert_eq!(got.iter().map(|(_, revision)| *revision).collect::<Vec<_>>(), upto(revision), "{document}");
+        assert_eq!(
+            got.iter().map(|(_, revision)| *revision).collect::<Vec<_>>(),
+            upto(revision),
+            "{document}"
+        );
         for (action, revision) in got {
             let leaves = quantity(revision) == 0;
             assert_eq!(action == 'd', leaves, "{document}: {action} {revision}");

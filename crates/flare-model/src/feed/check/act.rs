@@ -195,9 +195,7 @@ impl<W: Watch> World<W> {
             Met::Send(attempt) => self.begin(&row, attempt),
             Met::Busy | Met::Owed => Ok(()),
             // An outdated row is passed by because a newer one was sent; that one is watched.
-            Met::Settled if !self.feed.is_in_turn() && row != self.rows[row.ordinal.0 as usize - 1] => {
-                Ok(())
-            }
+            Met::Settled if !self.feed.is_in_turn() && row != self.rows[row.ordinal.0 as usize - 1] => Ok(()),
             Met::Settled if asked.left => {
                 self.watch.leaves(&row);
                 Ok(())

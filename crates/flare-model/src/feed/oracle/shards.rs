@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use super::super::check::step::{Left, Records, SMALL, Scope, Step};
 use super::super::check::world::World;
-use super::ways::{Event, Start, pick};
 use super::Oracle;
+use super::ways::{Event, Start, pick};
 
 /// How far a change of the shards has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,8 @@ impl Lanes {
                 Ok(())
             }
             (Phase::Releasing(lane), 0..16) => {
-                self.phase = if lane + 1 < self.worlds.len() { Phase::Releasing(lane + 1) } else { Phase::Serving };
+                self.phase =
+                    if lane + 1 < self.worlds.len() { Phase::Releasing(lane + 1) } else { Phase::Serving };
                 let world = &mut self.worlds[lane];
                 if world.steps(&self.start.scope).contains(&Step::Commit) {
                     world.take(Step::Commit, &self.start.scope)?;

@@ -104,7 +104,7 @@ async fn take(app: &App, time: Duration, format: Format) -> Result<Response, Api
             Format::Svg => ("image/svg+xml", svg(&profile).into_bytes()),
         };
         tracing::info!(samples, bytes = body.len(), "a CPU profile was taken");
-        Ok((kind, body))
+        Ok::<_, Refused>((kind, body))
     });
     let (kind, body) = answer
         .await

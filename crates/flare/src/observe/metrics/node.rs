@@ -21,6 +21,8 @@ pub struct Facts {
     pub store: StoreFacts,
     /// What the process takes, where the system says it.
     pub process: Option<Process>,
+    /// What became of spans for a collector, each with its name, where telemetry is on.
+    pub spans: Option<[(&'static str, u64); 3]>,
 }
 
 /// What is stored.
@@ -36,7 +38,7 @@ pub struct StoreFacts {
 
 /// Families about the node.
 pub fn families(facts: &Facts) -> Vec<Family> {
-    let Facts { started_at, census_age, resources, store, process } = facts;
+    let Facts { started_at, census_age, resources, store, process, spans } = facts;
     let mut families = vec![
         Family::gauge("flare_resources", "Resources.", *resources as f64),
         Family::gauge("flare_documents", "Documents, without deleted ones.", store.documents as f64),
@@ -51,6 +53,14 @@ pub fn families(facts: &Facts) -> Vec<Family> {
             "flare_store_size_bytes",
             "Size of the files of the embedded store.",
             bytes as f64,
+        ));
+    }
+    if let Some(spans) = spans {
+        families.push(Family::counters(
+            "flare_telemetry_spans_total",
+            "Spans for a collector, by what became of them.",
+            "outcome",
+            *spans,
         ));
     }
     let build = Labelled { labels: vec![("version", version::VERSION), ("sha", version::SHA)], value: 1.0 };
