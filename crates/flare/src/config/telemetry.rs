@@ -3,6 +3,8 @@
 //! Whatever Flare's own file, variables and flags say goes before the standard variables: those are often set for all
 //! programs of a machine, and what is said to one of them is meant for it.
 
+#![cfg_attr(not(feature = "otlp"), allow(dead_code, reason = "nothing is sent, so nobody asks how"))]
+
 use std::ffi::OsString;
 
 use http::{HeaderName, HeaderValue};

@@ -64,8 +64,8 @@ impl Accepting {
         self.record(self.context.commit, Some(self.id), began, What::Commit { changes: urls.len() });
     }
 
-    /// It is answered.
-    pub fn answered(mut self: Box<Self>, status: u16, outcome: Option<Outcome>) {
+    /// It is answered so; it ends when it is dropped.
+    pub fn answered(&mut self, status: u16, outcome: Option<Outcome>) {
         (self.told.status, self.told.outcome) = (Some(status), outcome);
     }
 

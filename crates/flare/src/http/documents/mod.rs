@@ -42,7 +42,7 @@ async fn accept(
         span.about(url.as_str(), app.registry.find(&url));
     }
     let outcome = commit(app, url, word, &mut span).await;
-    if let Some(span) = span {
+    if let Some(mut span) = span {
         let status = outcome.as_ref().map_or_else(ApiError::status, |_| StatusCode::ACCEPTED);
         span.answered(status.as_u16(), outcome.as_ref().ok().copied());
     }
