@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use flare_model::ids::Ordinal;
 
 /// Values by document; most often none.
+#[expect(clippy::box_collection, reason = "an empty map takes three words, and there are many lanes")]
 pub struct Seldom<V>(Option<Box<BTreeMap<Ordinal, V>>>);
 
 impl<V> Default for Seldom<V> {

@@ -49,7 +49,7 @@ impl Schemas {
 
     /// What a type looks like in an answer.
     pub fn answer<T: JsonSchema>(&mut self) -> Value {
-        let mut schema: Value = Schema::from(self.answers.subschema_for::<T>()).into();
+        let mut schema: Value = self.answers.subschema_for::<T>().into();
         point_to_answers(&mut schema);
         schema
     }
