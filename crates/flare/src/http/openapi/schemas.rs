@@ -3,7 +3,7 @@
 //! generators, and names tell them apart: `RetryDraft` is what a user writes, `Retry` what Flare answers.
 
 use schemars::generate::{SchemaGenerator, SchemaSettings};
-use schemars::{JsonSchema, Schema};
+use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
 use super::merge_patch;
