@@ -7,7 +7,7 @@ pub mod error;
 mod filters;
 mod insight;
 pub mod page;
-mod query;
+pub mod query;
 mod resources;
 pub mod server;
 mod subscriptions;

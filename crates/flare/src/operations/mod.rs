@@ -6,6 +6,7 @@ mod drift;
 mod explain;
 mod filters;
 mod history;
+mod holders;
 mod intake;
 mod notices;
 mod overview;
@@ -14,10 +15,12 @@ mod replays;
 mod resources;
 mod retention;
 mod sampling;
+mod search;
 mod secrets;
 mod shards;
 mod subscriptions;
 mod trials;
+mod trouble;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,12 +35,15 @@ use http::HeaderValue;
 use tokio_util::sync::CancellationToken;
 
 pub use drift::{DriftQuery, Place};
+pub use holders::{HolderView, HoldersQuery};
 pub use notices::Notices;
 pub use passive::{DeliverQuery, ReserveQuery, StreamQuery};
 pub use replays::ReplayDraft;
+pub use search::{FoundView, SearchQuery};
 pub use secrets::RotationDraft;
 pub use shards::Rearrangements;
 pub use trials::TestDraft;
+use trouble::Trouble;
 
 use crate::config::{Config, Entry};
 use crate::door::Clock;
@@ -98,6 +104,8 @@ pub struct App {
     pub settings: Vec<Entry>,
     /// The pages of the web interface that move.
     pub live: Live,
+    /// Who fails or is disabled.
+    trouble: Trouble,
     /// What seals secrets.
     vault: Vault,
     limits: Limits,
@@ -137,6 +145,7 @@ impl App {
         App {
             live: Live::new(config.ui.listeners),
             settings: Vec::new(),
+            trouble: Trouble::default(),
             config,
             clock,
             store,
@@ -180,7 +189,11 @@ impl App {
             after = last.number;
             let mut batch = Vec::with_capacity(entities.len());
             for entity in entities {
-                batch.push(self.compile(&entity).map_err(|failure| corrupt(&entity, &failure))?);
+                let subscription = self.compile(&entity).map_err(|failure| corrupt(&entity, &failure))?;
+                if let Some(disabled) = &subscription.stored.disabled {
+                    self.trouble.report(subscription.id().clone(), disabled.since);
+                }
+                batch.push(subscription);
             }
             self.take_over(batch, false).await?;
         }
@@ -244,6 +257,7 @@ impl App {
             let (id, reason, at) = match event {
                 Event::Disable { id, reason, at } => (id, reason, at),
                 Event::Failing { id, since, at } => {
+                    self.trouble.report(id.clone(), since);
                     self.tell_failing(id, since, at);
                     continue;
                 }
