@@ -1,8 +1,10 @@
-//! What contributors run: `cargo xtask test` and `cargo xtask bench`.
+//! What contributors run: `cargo xtask test`, `cargo xtask browser` and `cargo xtask bench`.
 
 #![allow(clippy::disallowed_methods, reason = "this measures and waits; nothing of it is in the product")]
 
 mod bench;
+mod browser;
+mod needs;
 mod test;
 
 use clap::{Parser, Subcommand};
@@ -18,6 +20,8 @@ struct Cli {
 enum Command {
     /// Install what the tests need (as root in CI; elsewhere say what is missing) and run every test.
     Test(test::Args),
+    /// Run the tests of the web interface alone, in Chromium; make the pictures of the user guide.
+    Browser(browser::Args),
     /// Run the project's own workloads against the real binary and print a table.
     Bench(bench::Args),
 }
@@ -25,6 +29,7 @@ enum Command {
 fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Test(args) => test::run(&args),
+        Command::Browser(args) => browser::run(&args),
         Command::Bench(args) => bench::run(&args),
     }
 }
