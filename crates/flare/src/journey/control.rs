@@ -17,6 +17,7 @@ use super::errand::Errand;
 use super::examine::{Examined, ListOwed, Owed};
 use super::passive::Ask;
 use super::subscriber::Standstill;
+use super::survey::Survey;
 use super::trial::{Trial, Tried};
 
 /// A request to a delivery thread. All of them are small and quick.
@@ -76,6 +77,8 @@ pub enum Command {
     Lose(SubscriptionNumber, u8, Vec<(Ordinal, Seq)>, oneshot::Sender<usize>),
     /// Which documents were given up, by lane.
     Dead(SubscriptionNumber, oneshot::Sender<Vec<(u8, Ordinal)>>),
+    /// Which of its subscriptions stand out.
+    Survey(oneshot::Sender<Survey>),
     /// Sends something that is no notification.
     Errand(Box<Errand>),
     /// What a passive subscription is asked for, and the leases it gave.

@@ -83,12 +83,17 @@ impl FromStr for Place {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DriftView {
-    document: String,
-    revision: Revision,
+    /// Which document.
+    pub document: String,
+    /// Its newest revision.
+    pub revision: Revision,
+    /// Whether it was deleted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    deleted: bool,
-    client_has: ClientHas,
-    why: String,
+    pub deleted: bool,
+    /// What the client has of it.
+    pub client_has: ClientHas,
+    /// Why it is so.
+    pub why: String,
 }
 
 /// A part of the list.

@@ -48,28 +48,38 @@ pub enum TrialView {
 /// Why there is no value.
 #[derive(Serialize)]
 pub struct TrialError {
-    title: &'static str,
-    detail: String,
+    /// What kind of problem, in a few words.
+    pub title: &'static str,
+    /// What exactly.
+    pub detail: String,
     /// Where the mistake is, if it is one of the expression.
     #[serde(skip_serializing_if = "Option::is_none")]
-    position: Option<Position>,
+    pub position: Option<Position>,
 }
 
 /// What the expressions of a subscription left out, in its status.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct FilterView {
-    excluded: u64,
-    not_told: u64,
-    errors: u64,
-    last_error: Option<FilterErrorView>,
+pub struct FilterView {
+    /// Times that `filter` kept a document away.
+    pub excluded: u64,
+    /// Times that `when` said not to tell.
+    pub not_told: u64,
+    /// Times that an expression had no result.
+    pub errors: u64,
+    /// The last of these.
+    pub last_error: Option<FilterErrorView>,
 }
 
+/// An expression had no result.
 #[derive(Serialize)]
-struct FilterErrorView {
-    at: Timestamp,
-    document: String,
-    error: String,
+pub struct FilterErrorView {
+    /// When.
+    pub at: Timestamp,
+    /// For which document.
+    pub document: String,
+    /// Why.
+    pub error: String,
 }
 
 impl FilterView {
