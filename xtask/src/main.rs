@@ -1,7 +1,8 @@
-//! What contributors run: `cargo xtask test`, `cargo xtask browser` and `cargo xtask bench`.
+//! What contributors run: `cargo xtask test`, `cargo xtask browser`, `cargo xtask bench` and `cargo xtask assets`.
 
 #![allow(clippy::disallowed_methods, reason = "this measures and waits; nothing of it is in the product")]
 
+mod assets;
 mod bench;
 mod browser;
 mod needs;
@@ -22,6 +23,8 @@ enum Command {
     Test(test::Args),
     /// Run the tests of the web interface alone, in Chromium; make the pictures of the user guide.
     Browser(browser::Args),
+    /// Fetch what the web interface embeds of others' work, and prepare it.
+    Assets(assets::Args),
     /// Run the project's own workloads against the real binary and print a table.
     Bench(bench::Args),
 }
@@ -30,6 +33,7 @@ fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Test(args) => test::run(&args),
         Command::Browser(args) => browser::run(&args),
+        Command::Assets(args) => assets::run(&args),
         Command::Bench(args) => bench::run(&args),
     }
 }

@@ -12,6 +12,7 @@ mod node;
 mod observe;
 mod operations;
 mod registry;
+mod ui;
 mod vault;
 mod version;
 
@@ -40,7 +41,7 @@ fn start(args: &cli::StartArgs) -> anyhow::Result<Exit> {
     let loaded = config::load(&args.sources())?;
     let _guard = logging::init(&loaded.config.log)?;
     stop_the_process_on_a_panic_in_delivery();
-    node::run(loaded.config)?;
+    node::run(loaded)?;
     Ok(Exit::Done)
 }
 

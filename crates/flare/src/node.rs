@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
-use crate::config::{self, Config};
+use crate::config::{self, Config, Loaded};
 use crate::door::{Clock, SystemClock};
 use crate::http;
 use crate::journey::passive::PassiveLimits;
@@ -19,6 +19,7 @@ use crate::journey::{BreakerSettings, Dialler, Journey, Plan, ReadLimits, Report
 use crate::network::Destinations;
 use crate::observe;
 use crate::operations::{App, Notices, Rearrangements};
+use crate::ui;
 use crate::vault::Vault;
 use crate::version;
 
@@ -75,7 +76,8 @@ pub fn embedded_options(
 type FatalReport = Report;
 
 /// Runs a node until it is told to stop.
-pub fn run(config: Config) -> anyhow::Result<()> {
+pub fn run(loaded: Loaded) -> anyhow::Result<()> {
+    let config = &loaded.config;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = config.http.server.thread_count(cores);
     let mut builder = match threads {
@@ -83,10 +85,12 @@ pub fn run(config: Config) -> anyhow::Result<()> {
         _ => tokio::runtime::Builder::new_multi_thread(),
     };
     let runtime = builder.worker_threads(threads).thread_name("flare-api").enable_all().build()?;
-    runtime.block_on(serve(config, cores))
+    runtime.block_on(serve(loaded, cores))
 }
 
-async fn serve(config: Config, cores: usize) -> anyhow::Result<()> {
+async fn serve(loaded: Loaded, cores: usize) -> anyhow::Result<()> {
+    let settings = loaded.entries();
+    let config = loaded.config;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::of_process());
     let (report, mut fatal, events) = Report::new();
     // The address first: a second Flare on the same port should not touch the data.
@@ -104,7 +108,7 @@ async fn serve(config: Config, cores: usize) -> anyhow::Result<()> {
     let (notices, noticed) = Notices::new();
     let (rearrangements, rearranged) = Rearrangements::new();
     let app = App::new(config, clock, engine.store(), journey, destinations, notices, rearrangements, vault);
-    let app = Arc::new(app);
+    let app = Arc::new(app.showing(settings));
     app.load().await.context("reading the catalog")?;
     let (resources, subscriptions) = app.registry.counts();
     tracing::info!(
@@ -134,6 +138,10 @@ async fn serve(config: Config, cores: usize) -> anyhow::Result<()> {
     chores.spawn({
         let app = app.clone();
         async move { app.keep_house().await }
+    });
+    chores.spawn({
+        let app = app.clone();
+        async move { ui::live::run(&app).await }
     });
     let server =
         http::server::serve(listener, http::routes(app.clone()), &app.config.http.server, stop.clone());

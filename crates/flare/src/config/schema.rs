@@ -42,6 +42,8 @@ section! {
         delivery: DeliveryConfig;
         /// How the operator is told of subscriptions that fail, recover or are disabled.
         notify: NotifyConfig;
+        /// The web interface.
+        ui: UiConfig;
         /// The engines below.
         provider: ProviderConfig;
     }
@@ -252,6 +254,18 @@ section! {
         url: WebhookUrl = WebhookUrl::none();
         /// The time a POST may take.
         timeout: Duration = secs(10), in ms(10)..=hours(1);
+    }
+}
+
+section! {
+    /// The web interface.
+    UiConfig {
+        /// Whether it is served.
+        enabled: bool = true;
+        /// Pages that may move at once.
+        listeners: usize = 64, in 0..=4096;
+        /// How often a page that moves does so.
+        interval: Duration = secs(1), in ms(100)..=secs(60);
     }
 }
 

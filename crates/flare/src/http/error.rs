@@ -71,6 +71,11 @@ impl ApiError {
         self.body
     }
 
+    /// Status, title and detail.
+    pub fn parts(&self) -> (StatusCode, &'static str, &str) {
+        (self.status, self.body.title, &self.body.detail)
+    }
+
     /// Whether the request may succeed later as it is.
     pub fn is_temporary(&self) -> bool {
         matches!(self.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS)

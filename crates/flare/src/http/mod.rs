@@ -1,12 +1,12 @@
 //! The HTTP API: one operation, one file. Handlers parse, call, answer.
 
 mod about;
-mod body;
+pub mod body;
 mod documents;
-mod error;
+pub mod error;
 mod filters;
 mod insight;
-mod page;
+pub mod page;
 mod query;
 mod resources;
 pub mod server;
@@ -19,12 +19,15 @@ use axum::routing::{get, post};
 use http::{Method, Uri};
 
 use crate::operations::App;
+use crate::ui;
 use error::ApiError;
 
-type AppState = axum::extract::State<Arc<App>>;
+/// How handlers get at the node.
+pub type AppState = axum::extract::State<Arc<App>>;
 
 /// All routes.
 pub fn routes(app: Arc<App>) -> Router {
+    let pages = if app.config.ui.enabled { ui::routes() } else { Router::new() };
     Router::new()
         .route("/", get(about::version::handle))
         .route("/status", get(about::status::handle))
@@ -72,6 +75,7 @@ pub fn routes(app: Arc<App>) -> Router {
             "/documents/{*url}",
             get(documents::get::handle).put(documents::put::handle).delete(documents::delete::handle),
         )
+        .merge(pages)
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
         .with_state(app)

@@ -86,7 +86,11 @@ fn number(name: &str, value: &str) -> Result<usize, ApiError> {
 
 /// The names and values of a query.
 pub fn pairs(uri: &Uri) -> Vec<(String, String)> {
-    let query = uri.query().unwrap_or_default();
+    pairs_of(uri.query().unwrap_or_default())
+}
+
+/// The names and values of a query, or of a form.
+pub fn pairs_of(query: &str) -> Vec<(String, String)> {
     let decode = |text: &str| {
         let text = text.replace('+', " ");
         percent_encoding::percent_decode_str(&text).decode_utf8_lossy().into_owned()

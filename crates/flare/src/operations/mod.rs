@@ -42,11 +42,12 @@ pub use shards::Rearrangements;
 pub use subscriptions::StatusView;
 pub use trials::{TestDraft, TestView};
 
-use crate::config::Config;
+use crate::config::{Config, Entry};
 use crate::door::Clock;
 use crate::journey::{Compiled, Event, Journey, Standstill};
 use crate::network::Destinations;
 use crate::registry::{Registry, Subscription};
+use crate::ui::live::Live;
 use crate::vault::Vault;
 
 /// Why an operation was not done.
@@ -93,6 +94,10 @@ pub struct App {
     pub started_at: Timestamp,
     /// Cancelled when the node stops.
     pub stop: CancellationToken,
+    /// The effective configuration as it is shown: secrets redacted, each value with where it came from.
+    pub settings: Vec<Entry>,
+    /// The pages of the web interface that move.
+    pub live: Live,
     /// What seals secrets.
     vault: Vault,
     limits: Limits,
@@ -129,6 +134,8 @@ impl App {
             .expect("the configuration checked the user agent");
         let started_at = clock.now();
         App {
+            live: Live::new(config.ui.listeners),
+            settings: Vec::new(),
             config,
             clock,
             store,
@@ -145,6 +152,11 @@ impl App {
             catalog: tokio::sync::Mutex::default(),
             tests: tokio::sync::Semaphore::new(trials::AT_ONCE),
         }
+    }
+
+    /// With what the page of settings shows.
+    pub fn showing(self, settings: Vec<Entry>) -> App {
+        App { settings, ..self }
     }
 
     /// Reads the whole catalog and takes all feeds over.

@@ -18,10 +18,10 @@ use crate::registry::{Slice, Subscription};
 /// One subscription in the list.
 #[derive(Serialize)]
 pub struct OverviewView {
-    id: SubscriptionId,
-    resource: ResourceId,
+    pub id: SubscriptionId,
+    pub resource: ResourceId,
     #[serde(flatten)]
-    status: StatusView,
+    pub status: StatusView,
 }
 
 /// Which subscriptions.

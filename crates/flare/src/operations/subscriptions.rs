@@ -49,7 +49,8 @@ pub struct StatusView {
     /// What the expressions left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<FilterView>,
-    node: &'static str,
+    /// Who serves it.
+    pub node: &'static str,
 }
 
 /// What a client has and needs, summed over the lanes.

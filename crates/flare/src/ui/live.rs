@@ -1,0 +1,168 @@
+//! What moves while one looks: a page listens to a topic, and once a second (`ui.interval`) each topic that someone
+//! listens to is rendered, once for all its listeners, and sent to them as Turbo Streams over Server-Sent Events.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::{FutureExt as _, StreamExt as _, stream};
+use http::header::{CONTENT_TYPE, HeaderValue};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+
+use super::dashboard;
+use crate::http::error::ApiError;
+use crate::operations::App;
+
+/// What can be listened to. A page that moves has one of its own, and an arm in [`render`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Topic {
+    /// The dashboard.
+    Dashboard,
+}
+
+/// The streams of a topic, as they are now; `None` where there is nothing to show any more.
+async fn render(app: &App, topic: &Topic) -> Option<String> {
+    match topic {
+        Topic::Dashboard => dashboard::stream(app).await,
+    }
+}
+
+/// Who listens to what.
+pub struct Live {
+    /// Bound: `ui.listeners`. When full: 429, and the page stands still.
+    room: Arc<Semaphore>,
+    /// The newest event of each topic; a listener that is slow misses the ones between. One per topic that is
+    /// listened to, so never more than there are listeners.
+    topics: Mutex<HashMap<Topic, watch::Sender<Bytes>>>,
+    wanted: Notify,
+}
+
+impl Live {
+    /// Room for so many listeners.
+    pub fn new(listeners: usize) -> Live {
+        Live { room: Arc::new(Semaphore::new(listeners)), topics: Mutex::default(), wanted: Notify::new() }
+    }
+
+    fn subscribe(&self, topic: Topic) -> Result<(OwnedSemaphorePermit, watch::Receiver<Bytes>), ApiError> {
+        let room = self.room.clone().try_acquire_owned().map_err(|_| {
+            ApiError::too_many(
+                "as many pages listen as may (ui.listeners); this one stands still until it is loaded again",
+            )
+        })?;
+        let mut topics = self.topics.lock();
+        let mut receiver =
+            topics.entry(topic).or_insert_with(|| watch::Sender::new(Bytes::new())).subscribe();
+        if receiver.borrow().is_empty() {
+            self.wanted.notify_one();
+        } else {
+            receiver.mark_changed();
+        }
+        Ok((room, receiver))
+    }
+
+    /// The topics that someone listens to; the others are forgotten.
+    fn listened(&self) -> Vec<Topic> {
+        let mut topics = self.topics.lock();
+        topics.retain(|_, sender| sender.receiver_count() > 0);
+        topics.keys().cloned().collect()
+    }
+
+    fn publish(&self, topic: &Topic, event: Bytes) {
+        if let Some(sender) = self.topics.lock().get(topic) {
+            sender.send_replace(event);
+        }
+    }
+}
+
+/// Renders what is listened to, for as long as the node lives. Without listeners it sleeps.
+pub async fn run(app: &App) {
+    loop {
+        let topics = app.live.listened();
+        if topics.is_empty() {
+            app.live.wanted.notified().await;
+            continue;
+        }
+        let begun = app.clock.monotonic();
+        for topic in topics {
+            // A mistake in a page must not end the node: the page stands still, and the log says why.
+            match AssertUnwindSafe(render(app, &topic)).catch_unwind().await {
+                Ok(Some(html)) => app.live.publish(&topic, event(&html)),
+                Ok(None) => {}
+                Err(_) => tracing::error!(topic = ?topic, "a live page could not be rendered"),
+            }
+        }
+        let spent = app.clock.monotonic().saturating_sub(begun);
+        let pause = tokio::time::sleep(app.config.ui.interval.saturating_sub(spent));
+        tokio::select! {
+            () = pause => {}
+            () = app.live.wanted.notified() => {}
+        }
+    }
+}
+
+/// Answers with a topic's events, until the reader goes or the node stops.
+pub fn listen(app: &Arc<App>, topic: Topic) -> Result<Response, ApiError> {
+    let (room, receiver) = app.live.subscribe(topic)?;
+    let events = stream::unfold((room, receiver), |(room, mut receiver)| async {
+        loop {
+            receiver.changed().await.ok()?;
+            let event = receiver.borrow_and_update().clone();
+            if !event.is_empty() {
+                return Some((Ok::<_, Infallible>(event), (room, receiver)));
+            }
+        }
+    });
+    let events = events.take_until(app.stop.clone().cancelled_owned());
+    // A word at once, so that the browser knows that the way is open.
+    let opened = stream::once(async { Ok(Bytes::from_static(b": listening\n\n")) });
+    let mut response = Response::new(Body::from_stream(opened.chain(events)));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    Ok(response)
+}
+
+/// One event: each line of the text on a line of its own.
+fn event(html: &str) -> Bytes {
+    let mut event = String::with_capacity(html.len() + 64);
+    for line in html.lines().filter(|line| !line.trim().is_empty()) {
+        writeln!(event, "data: {line}").expect("writing to a string cannot fail");
+    }
+    event.push('\n');
+    event.into()
+}
+
+/// A Turbo Stream that puts new content in place of the element with this id, changing only what differs, so that
+/// focus and scrolling stay.
+pub fn replace(target: &str, html: &str) -> String {
+    format!(
+        r#"<turbo-stream action="replace" method="morph" target="{target}"><template>{html}</template></turbo-stream>"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_has_every_line_of_its_text() {
+        assert_eq!(event("<a>\n\n b</a>\r\n"), "data: <a>\ndata:  b</a>\n\n");
+    }
+
+    #[tokio::test]
+    async fn topics_without_listeners_are_forgotten_and_their_room_is_free_again() {
+        let live = Live::new(1);
+        let first = live.subscribe(Topic::Dashboard).unwrap();
+        assert!(live.subscribe(Topic::Dashboard).is_err());
+        assert_eq!(live.listened(), [Topic::Dashboard]);
+        drop(first);
+        assert!(live.listened().is_empty());
+        let (_room, mut again) = live.subscribe(Topic::Dashboard).unwrap();
+        live.publish(&Topic::Dashboard, Bytes::from_static(b"x"));
+        again.changed().await.unwrap();
+    }
+}

@@ -1,0 +1,58 @@
+//! The web interface at `/ui`: requests of browsers come in, pages go out.
+//!
+//! One page, one file; a page calls the same operations as the API does and has a template of the same name in
+//! `templates/`. What all pages share: [`page`] (the frame around each), [`form`] (fields with the API's own
+//! messages beside them), [`pager`], [`flash`], [`live`] (what moves while one looks), [`assets`] and [`guard`]
+//! (what a browser may do here).
+
+mod assets;
+mod dashboard;
+mod flash;
+mod form;
+mod guard;
+mod icons;
+pub mod live;
+mod page;
+mod pager;
+mod resources;
+mod text;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware;
+use axum::response::Redirect;
+use axum::routing::{get, post};
+use http::{Method, StatusCode, Uri};
+
+use crate::http::error::ApiError;
+use crate::operations::App;
+use page::{PageError, Visit};
+
+/// Where the interface begins.
+pub const HOME: &str = "/ui";
+
+/// All pages.
+pub fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route(HOME, get(dashboard::handle))
+        .route("/ui/", get(|| async { Redirect::permanent(HOME) }))
+        .route("/ui/assets/{file}", get(assets::handle))
+        .route("/ui/live/dashboard", get(dashboard::live))
+        .route("/ui/resources", get(resources::list::handle))
+        .route("/ui/resources/new", get(resources::create::form).post(resources::create::submit))
+        .route("/ui/resources/{rid}", get(resources::show::handle))
+        .route("/ui/resources/{rid}/delete", post(resources::delete::submit))
+        .route("/ui/{*path}", get(unknown_page))
+        .method_not_allowed_fallback(wrong_method)
+        .layer(middleware::from_fn(guard::watch))
+}
+
+async fn unknown_page(visit: Visit, uri: Uri) -> PageError {
+    visit.problem(ApiError::not_found(format!("there is no page at {}", uri.path())))
+}
+
+async fn wrong_method(visit: Visit, method: Method, uri: Uri) -> PageError {
+    let detail = format!("{} does not take {method}", uri.path());
+    visit.problem(ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed", detail))
+}

@@ -1,0 +1,211 @@
+//! The frame around every page: a request comes in, and what the frame shows goes out: where one is, the way there,
+//! what was just done, and, when something is wrong, a page that says what.
+
+use std::convert::Infallible;
+
+use askama::Template;
+use axum::extract::FromRequestParts;
+use axum::response::{IntoResponse, Response};
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::request::Parts;
+use http::{StatusCode, Uri};
+
+use super::flash::Flash;
+use crate::http::error::ApiError;
+use crate::http::page::pairs;
+use crate::operations::Failure;
+use crate::version;
+
+/// The entries of the menu.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// How it goes.
+    Dashboard,
+    /// What is tracked.
+    Resources,
+    /// Who is told.
+    Subscriptions,
+    /// What changed.
+    Documents,
+    /// What was given up.
+    DeadLetters,
+    /// Why.
+    Explain,
+    /// The nodes.
+    Cluster,
+    /// The effective configuration.
+    Settings,
+    /// None of them.
+    Elsewhere,
+}
+
+/// An entry of the menu.
+pub struct Entry {
+    section: Section,
+    /// The name of its icon.
+    pub icon: &'static str,
+    /// Its address.
+    pub href: &'static str,
+    /// Its name.
+    pub label: &'static str,
+}
+
+const fn entry(section: Section, icon: &'static str, href: &'static str, label: &'static str) -> Entry {
+    Entry { section, icon, href, label }
+}
+
+static MENU: [Entry; 8] = [
+    entry(Section::Dashboard, "dashboard", "/ui", "Dashboard"),
+    entry(Section::Resources, "stack-2", "/ui/resources", "Resources"),
+    entry(Section::Subscriptions, "users", "/ui/subscriptions", "Subscriptions"),
+    entry(Section::Documents, "files", "/ui/documents", "Documents"),
+    entry(Section::DeadLetters, "mail-x", "/ui/dead-letters", "Dead letters"),
+    entry(Section::Explain, "help-circle", "/ui/explain", "Explain"),
+    entry(Section::Cluster, "server", "/ui/cluster", "Cluster"),
+    entry(Section::Settings, "settings", "/ui/settings", "Settings"),
+];
+
+/// One step on the way to a page.
+pub struct Crumb {
+    /// Its name.
+    pub label: String,
+    /// Its address.
+    pub href: String,
+}
+
+impl Crumb {
+    /// A step.
+    pub fn new(label: impl Into<String>, href: impl Into<String>) -> Crumb {
+        Crumb { label: label.into(), href: href.into() }
+    }
+}
+
+/// A browser's visit: what the frame needs to know of the request. Every handler of a page takes one.
+pub struct Visit {
+    uri: Uri,
+    flash: Option<Flash>,
+}
+
+impl<S: Sync> FromRequestParts<S> for Visit {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Visit, Infallible> {
+        Ok(Visit { uri: parts.uri.clone(), flash: Flash::read(&parts.headers) })
+    }
+}
+
+impl Visit {
+    /// The frame of a page with a title. It becomes the last step on the way, which begins with the section.
+    pub fn frame(self, section: Section, title: impl Into<String>) -> Frame {
+        Frame { section, title: title.into(), crumbs: Vec::new(), flash: self.flash }
+    }
+
+    /// A parameter of the query; an empty one is none.
+    pub fn query(&self, name: &str) -> Option<String> {
+        pairs(&self.uri)
+            .into_iter()
+            .find(|(known, value)| known == name && !value.is_empty())
+            .map(|(_, value)| value)
+    }
+
+    /// The address of this page.
+    pub fn uri(&self) -> &Uri {
+        &self.uri
+    }
+
+    /// A page that says what is wrong.
+    pub fn problem(self, error: impl Into<ApiError>) -> PageError {
+        PageError(error.into())
+    }
+}
+
+/// What stands around the content of a page. Templates that extend `base.html` have it as `frame`.
+pub struct Frame {
+    /// Which entry of the menu is lit.
+    pub section: Section,
+    /// The heading, and the name of the browser's tab.
+    pub title: String,
+    /// The way to this page, without the page itself.
+    pub crumbs: Vec<Crumb>,
+    /// What was just done.
+    pub flash: Option<Flash>,
+}
+
+impl Frame {
+    /// Adds a step before this page.
+    pub fn under(mut self, label: impl Into<String>, href: impl Into<String>) -> Frame {
+        self.crumbs.push(Crumb::new(label, href));
+        self
+    }
+
+    /// The menu.
+    pub fn menu(&self) -> &'static [Entry] {
+        &MENU
+    }
+
+    /// Whether an entry of the menu is lit.
+    pub fn is_in(&self, entry: &Entry) -> bool {
+        self.section == entry.section
+    }
+
+    /// The version, for the foot of the page.
+    pub fn version(&self) -> &'static str {
+        version::VERSION
+    }
+}
+
+/// Renders a page.
+pub fn html(template: &impl Template) -> Response {
+    html_with(StatusCode::OK, template)
+}
+
+/// Renders a page with a status; a form with a mistake in it is 400.
+pub fn html_with(status: StatusCode, template: &impl Template) -> Response {
+    match template.render() {
+        Ok(text) => {
+            let mut response = (status, text).into_response();
+            let kind = HeaderValue::from_static("text/html; charset=utf-8");
+            response.headers_mut().insert(CONTENT_TYPE, kind);
+            response
+        }
+        Err(error) => {
+            tracing::error!(error = %error, "a page could not be rendered");
+            let detail = "the page could not be rendered; the log of the node says why\n";
+            (StatusCode::INTERNAL_SERVER_ERROR, detail).into_response()
+        }
+    }
+}
+
+/// Something is wrong, and this page says what.
+#[derive(Debug)]
+pub struct PageError(ApiError);
+
+#[derive(Template)]
+#[template(path = "problem.html")]
+struct ProblemPage<'a> {
+    frame: Frame,
+    status: u16,
+    detail: &'a str,
+}
+
+impl IntoResponse for PageError {
+    fn into_response(self) -> Response {
+        let (status, title, detail) = self.0.parts();
+        let frame =
+            Frame { section: Section::Elsewhere, title: title.to_owned(), crumbs: Vec::new(), flash: None };
+        html_with(status, &ProblemPage { frame, status: status.as_u16(), detail })
+    }
+}
+
+impl<E: Into<ApiError>> From<E> for PageError {
+    fn from(error: E) -> PageError {
+        PageError(error.into())
+    }
+}
+
+/// The message of a failed operation, for a flash.
+pub fn message(failure: Failure) -> String {
+    let error = ApiError::from(failure);
+    let (_, _, detail) = error.parts();
+    detail.to_owned()
+}

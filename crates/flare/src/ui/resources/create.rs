@@ -1,0 +1,66 @@
+//! `/ui/resources/new`: a form, and the resource that it asks for.
+
+use askama::Template;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use flare_model::resource::ResourceDraft;
+use http::{HeaderMap, StatusCode};
+
+use crate::http::AppState;
+use crate::operations::Failure;
+use crate::ui::flash;
+use crate::ui::form::{Assembly, Form};
+use crate::ui::page::{Frame, PageError, Section, Visit, html_with};
+
+const FIELDS: &[&str] = &["endpoint", "change.field", "change.format", "lanes"];
+
+#[derive(Template)]
+#[template(path = "resources/create.html")]
+struct Page {
+    frame: Frame,
+    form: Form,
+    lanes_hint: String,
+}
+
+/// Shows the form.
+pub async fn form(State(app): AppState, visit: Visit) -> Response {
+    page(visit, Form::new(FIELDS, &[]), app.config.domain.lanes)
+}
+
+/// Creates what the form says.
+pub async fn submit(
+    State(app): AppState,
+    visit: Visit,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, PageError> {
+    let mut form = Form::read(FIELDS, &app, &headers, body).await?;
+    let mut draft = Assembly::new();
+    draft.texts(&form, &["endpoint", "change.field", "change.format"]).numbers(&form, &["lanes"]);
+    let draft: Result<ResourceDraft, _> = draft.draft();
+    let created = match draft {
+        Ok(draft) => app.create_resource(draft).await,
+        Err(invalid) => Err(Failure::Invalid(invalid)),
+    };
+    match created {
+        Ok(resource) => {
+            let place = format!("/ui/resources/{}", resource.id());
+            Ok(flash::done(&place, format!("{} is tracked from now on.", resource.view.endpoint)))
+        }
+        Err(failure) => {
+            form.refuse(failure)?;
+            Ok(page(visit, form, app.config.domain.lanes))
+        }
+    }
+}
+
+fn page(visit: Visit, form: Form, default_lanes: u16) -> Response {
+    let status = if form.has_problem() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+    let frame = visit.frame(Section::Resources, "New resource").under("Resources", "/ui/resources");
+    let lanes_hint = format!(
+        "How many ordered lanes the documents are spread over; it bounds the shards of a subscription and cannot be \
+         changed later. {default_lanes} where nothing is said."
+    );
+    html_with(status, &Page { frame, form, lanes_hint })
+}

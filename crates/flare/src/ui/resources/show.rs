@@ -1,0 +1,48 @@
+//! `GET /ui/resources/:id`: one resource, who follows it, and how to change one of its documents.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use flare_model::ids::ResourceId;
+use flare_model::resource::Resource;
+
+use crate::http::AppState;
+use crate::http::error::ApiError;
+use crate::ui::page::{Frame, PageError, Section, Visit, html};
+use crate::ui::text;
+
+#[derive(Template)]
+#[template(path = "resources/show.html")]
+struct Page {
+    frame: Frame,
+    resource: Arc<Resource>,
+    created: String,
+    documents: u64,
+    tombstones: u64,
+    subscriptions: u64,
+    delete_to: String,
+}
+
+/// Shows the resource.
+pub async fn handle(
+    State(app): AppState,
+    Path(id): Path<String>,
+    visit: Visit,
+) -> Result<Response, PageError> {
+    let resource = app.registry.resource(&ResourceId::new(id.as_str()));
+    let resource = resource.ok_or_else(|| ApiError::not_found(format!("there is no resource {id}")))?;
+    let lanes = app.store.documents.lanes().await?;
+    let mine = || lanes.iter().filter(|lane| lane.lane.resource == resource.number);
+    let page = Page {
+        frame: visit.frame(Section::Resources, &resource.view.endpoint).under("Resources", "/ui/resources"),
+        created: text::moment(resource.view.created_at),
+        documents: mine().map(|lane| lane.documents).sum(),
+        tombstones: mine().map(|lane| lane.tombstones).sum(),
+        subscriptions: app.registry.subscriptions(resource.id(), 0, 0).total as u64,
+        delete_to: format!("/ui/resources/{}/delete", resource.id()),
+        resource,
+    };
+    Ok(html(&page))
+}

@@ -1,0 +1,94 @@
+//! Numbers, times and JSON as people read them.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use flare_model::time::Timestamp;
+
+/// A whole number with its thousands apart; templates hand it over behind any number of references.
+pub fn number(number: impl Display) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// One, or several, of something: `1 document`, `2 documents`.
+pub fn count(quantity: impl Display, one: &str, several: &str) -> String {
+    let quantity = number(quantity);
+    format!("{quantity} {}", if quantity == "1" { one } else { several })
+}
+
+/// How long ago, or how soon, in the largest unit that fits.
+pub fn ago(now: Timestamp, at: Timestamp) -> String {
+    let (span, later) = if at > now { (at.since(now), true) } else { (now.since(at), false) };
+    match (span.as_millis(), later) {
+        (..1000, false) => "just now".to_owned(),
+        (_, false) => format!("{} ago", rough(span)),
+        (_, true) => format!("in {}", rough(span)),
+    }
+}
+
+/// A duration in its largest unit.
+pub fn rough(span: Duration) -> String {
+    let seconds = span.as_secs();
+    let (quantity, unit) = match seconds {
+        0 => return format!("{} ms", span.as_millis()),
+        1..60 => (seconds, "s"),
+        60..3600 => (seconds / 60, "min"),
+        3600..172_800 => (seconds / 3600, "h"),
+        _ => (seconds / 86_400, "days"),
+    };
+    format!("{quantity} {unit}")
+}
+
+/// A moment to the second, in UTC.
+pub fn moment(at: Timestamp) -> String {
+    let text = at.to_string();
+    match text.get(..19) {
+        Some(date) => format!("{} UTC", date.replace('T', " ")),
+        None => text,
+    }
+}
+
+/// JSON with one value a line; what is not JSON stays as it is.
+pub fn pretty(json: &[u8]) -> String {
+    let parsed: Result<serde_json::Value, _> = serde_json::from_slice(json);
+    parsed
+        .and_then(|value| serde_json::to_string_pretty(&value))
+        .unwrap_or_else(|_| String::from_utf8_lossy(json).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_stand_apart() {
+        for (given, text) in
+            [(0, "0"), (999, "999"), (1000, "1\u{202f}000"), (1_234_567, "1\u{202f}234\u{202f}567")]
+        {
+            assert_eq!(number(given), text);
+        }
+    }
+
+    #[test]
+    fn times_are_told_in_the_largest_unit() {
+        let now: Timestamp = "2026-01-01T12:00:00Z".parse().unwrap();
+        for (at, text) in [
+            ("2026-01-01T11:59:59.500Z", "just now"),
+            ("2026-01-01T11:59:18Z", "42 s ago"),
+            ("2026-01-01T11:00:00Z", "1 h ago"),
+            ("2025-12-25T12:00:00Z", "7 days ago"),
+            ("2026-01-01T12:05:00Z", "in 5 min"),
+        ] {
+            assert_eq!(ago(now, at.parse().unwrap()), text);
+        }
+        assert_eq!(moment(now), "2026-01-01 12:00:00 UTC");
+    }
+}

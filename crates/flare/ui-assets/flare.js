@@ -1,0 +1,65 @@
+// What the pages do beside links and forms. Listens on the document, so that it need not be told when Turbo changes
+// the page, and runs before the page is painted, so that the colours are right from the start.
+(() => {
+  "use strict";
+  const root = document.documentElement;
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+
+  // Colours: light, dark, or as the system has it. A browser that keeps nothing gets the system's.
+  const chosen = () => {
+    try { return localStorage.getItem("flare-theme") || "system"; } catch { return "system"; }
+  };
+  const paint = () => {
+    const theme = chosen();
+    root.dataset.bsTheme = theme === "system" ? (dark.matches ? "dark" : "light") : theme;
+    document.querySelectorAll("[data-theme]").forEach((button) => {
+      button.setAttribute("aria-pressed", String(button.dataset.theme === theme));
+    });
+  };
+  paint();
+  dark.addEventListener("change", paint);
+  document.addEventListener("DOMContentLoaded", paint);
+  document.addEventListener("turbo:load", paint);
+  document.addEventListener("turbo:render", paint);
+
+  const clicks = {
+    theme(button) {
+      try { localStorage.setItem("flare-theme", button.dataset.theme); } catch { /* it holds for this page */ }
+      paint();
+    },
+    menu(button) {
+      const open = document.getElementById(button.dataset.menu).classList.toggle("show");
+      button.setAttribute("aria-expanded", String(open));
+    },
+    dialog(button) { document.getElementById(button.dataset.dialog).showModal(); },
+    close(button) { button.closest("dialog").close(); },
+    async copy(button) {
+      await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).innerText);
+      button.classList.add("btn-success");
+      setTimeout(() => button.classList.remove("btn-success"), 1000);
+    },
+  };
+  document.addEventListener("click", (event) => {
+    for (const [name, act] of Object.entries(clicks)) {
+      const button = event.target.closest(`[data-${name}]`);
+      if (button) act(button);
+    }
+  });
+
+  // Turbo's own bar brings a style of its own, which the policy of the pages does not let in.
+  document.addEventListener("DOMContentLoaded", () => window.Turbo?.config && (window.Turbo.config.drive.progressBarDelay = 1e9));
+  let waiting;
+  const settle = () => { clearTimeout(waiting); root.classList.remove("visiting"); };
+  document.addEventListener("turbo:visit", () => { settle(); waiting = setTimeout(() => root.classList.add("visiting"), 300); });
+  document.addEventListener("turbo:submit-start", () => { settle(); waiting = setTimeout(() => root.classList.add("visiting"), 300); });
+  document.addEventListener("turbo:submit-end", settle);
+  document.addEventListener("turbo:load", settle);
+  document.addEventListener("turbo:render", settle);
+
+  // A page that is kept for going back is kept without what was open on it and without what was told once.
+  document.addEventListener("turbo:before-cache", () => {
+    document.querySelectorAll("dialog[open]").forEach((dialog) => dialog.close());
+    document.querySelectorAll("main .alert[role=status]").forEach((told) => told.remove());
+    document.querySelectorAll(".navbar-collapse.show").forEach((menu) => menu.classList.remove("show"));
+  });
+})();
