@@ -17,6 +17,7 @@ use super::errand::Errand;
 use super::examine::{Examined, ListOwed, Owed};
 use super::passive::Ask;
 use super::subscriber::Standstill;
+use super::survey::Survey;
 use super::trial::{Trial, Tried};
 use crate::observe::Gauges;
 
@@ -79,6 +80,8 @@ pub enum Command {
     Dead(SubscriptionNumber, oneshot::Sender<Vec<(u8, Ordinal)>>),
     /// How all of its subscriptions stand.
     Census(oneshot::Sender<Gauges>),
+    /// Which of its subscriptions stand out.
+    Survey(oneshot::Sender<Survey>),
     /// Sends something that is no notification.
     Errand(Box<Errand>),
     /// What a passive subscription is asked for, and the leases it gave.

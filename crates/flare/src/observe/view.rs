@@ -56,13 +56,13 @@ pub struct AttemptView {
 #[serde(rename_all = "camelCase")]
 pub struct Timing {
     /// From the acceptance of the change to the attempt; of a first attempt only.
-    queued: Option<HumanDuration>,
+    pub queued: Option<HumanDuration>,
     /// How long connecting took; nothing where an open connection was used.
-    connect: Option<HumanDuration>,
+    pub connect: Option<HumanDuration>,
     /// Until the head of the answer was there.
-    first_byte: Option<HumanDuration>,
+    pub first_byte: Option<HumanDuration>,
     /// Until the end of the answer.
-    total: HumanDuration,
+    pub total: HumanDuration,
 }
 
 /// One attempt, whole.
@@ -82,19 +82,26 @@ pub struct AttemptDetail {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestView {
+    /// Its method.
     pub method: String,
+    /// Where it went.
     pub url: String,
     /// Nothing where only the compact entry was kept.
     pub headers: Option<Headers>,
+    /// The beginning of the body.
     pub body: Option<String>,
+    /// How long the whole body was.
     pub body_bytes: Option<usize>,
 }
 
 /// What came back.
 #[derive(Serialize)]
 pub struct ResponseView {
+    /// Its status.
     pub status: u16,
+    /// Nothing where only the compact entry was kept.
     pub headers: Option<Headers>,
+    /// The beginning of the body.
     pub body: Option<String>,
 }
 

@@ -17,14 +17,23 @@ use crate::registry::Subscription;
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetterView {
+    /// Which document.
     pub document: String,
+    /// Its newest revision.
     pub revision: Revision,
+    /// What was to be told.
     pub action: Option<Action>,
+    /// How often that was tried.
     pub attempts: u32,
+    /// The first time.
     pub first_attempt_at: Option<Timestamp>,
+    /// The last time.
     pub last_attempt_at: Option<Timestamp>,
+    /// The last answer's status.
     pub status: Option<u16>,
+    /// What went wrong the last time.
     pub error: Option<String>,
+    /// The beginning of the last answer's body.
     pub response: Option<String>,
 }
 

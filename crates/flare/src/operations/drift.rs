@@ -83,11 +83,16 @@ impl FromStr for Place {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DriftView {
+    /// Which document.
     pub document: String,
+    /// Its newest revision.
     pub revision: Revision,
+    /// Whether it was deleted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
+    /// What the client has of it.
     pub client_has: ClientHas,
+    /// Why it is so.
     pub why: String,
 }
 

@@ -48,7 +48,9 @@ pub enum TrialView {
 /// Why there is no value.
 #[derive(Serialize)]
 pub struct TrialError {
+    /// What kind of problem, in a few words.
     pub title: &'static str,
+    /// What exactly.
     pub detail: String,
     /// Where the mistake is, if it is one of the expression.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,16 +61,24 @@ pub struct TrialError {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FilterView {
+    /// Times that `filter` kept a document away.
     pub excluded: u64,
+    /// Times that `when` said not to tell.
     pub not_told: u64,
+    /// Times that an expression had no result.
     pub errors: u64,
+    /// The last of these.
     pub last_error: Option<FilterErrorView>,
 }
 
+/// An expression had no result.
 #[derive(Serialize)]
 pub struct FilterErrorView {
+    /// When.
     pub at: Timestamp,
+    /// For which document.
     pub document: String,
+    /// Why.
     pub error: String,
 }
 

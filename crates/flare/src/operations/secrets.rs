@@ -18,19 +18,23 @@ use crate::vault::Closed;
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct RotationDraft {
-    secret: Option<Secret>,
-    overlap: Option<HumanDuration>,
+    /// The new secret; without it one is drawn.
+    pub secret: Option<Secret>,
+    /// How long the former one signs too.
+    pub overlap: Option<HumanDuration>,
 }
 
 /// What a rotation answers: the only time that the new secret is shown.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rotation {
-    secret: String,
-    created_at: Timestamp,
+    /// The new secret.
+    pub secret: String,
+    /// Since when it signs.
+    pub created_at: Timestamp,
     /// Until when the former secret signs too.
     #[serde(skip_serializing_if = "Option::is_none")]
-    former_ends_at: Option<Timestamp>,
+    pub former_ends_at: Option<Timestamp>,
 }
 
 impl App {

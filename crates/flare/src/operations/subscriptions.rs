@@ -22,16 +22,26 @@ use crate::registry::Subscription;
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusView {
+    /// Whether it works.
     pub status: Status,
+    /// Since when that is so.
     pub since: Timestamp,
+    /// Why it is so, where there is something to say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// What the client has and needs.
     pub feed: FeedView,
+    /// Notifications that the client took.
     pub delivered: u64,
+    /// Notifications that the client asked to drop.
     pub discarded: u64,
+    /// Attempts that failed.
     pub failed: u64,
+    /// Revisions that were not sent, because they were gone before their turn; with `delivery.revision: all`.
     pub skipped_revisions: u64,
+    /// The last time that the client took something.
     pub last_success_at: Option<Timestamp>,
+    /// The last time that it did not.
     pub last_failure: Option<FailureView>,
     /// A host that does not answer, and when it is tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,32 +49,48 @@ pub struct StatusView {
     /// What the expressions left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<FilterView>,
+    /// Who serves it.
     pub node: &'static str,
 }
 
+/// What a client has and needs, summed over the lanes.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FeedView {
+    /// Every change up to here is settled.
     pub cursor: u64,
+    /// The newest change.
     pub head: u64,
+    /// Changes that are not settled, and documents that wait.
     pub lagging: u64,
+    /// Documents that wait for a retry.
     pub waiting: u64,
+    /// Attempts and leases that are open.
     pub in_flight: u64,
+    /// Documents that were given up.
     pub dead_letters: u64,
+    /// Documents that the client has.
     pub held: u64,
 }
 
+/// A host that does not answer.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BreakerView {
+    /// Its name.
     pub host: String,
+    /// When it is tried again.
     pub retry_at: Timestamp,
 }
 
+/// The last failure.
 #[derive(Serialize)]
 pub struct FailureView {
+    /// When it was.
     pub at: Timestamp,
+    /// The answer's status.
     pub status: Option<u16>,
+    /// What went wrong.
     pub error: String,
 }
 
@@ -368,7 +394,11 @@ impl App {
         })
     }
 
-    fn status_of(&self, stored: &Stored, seen: &Inspection) -> (Status, Timestamp, Option<String>) {
+    pub(super) fn status_of(
+        &self,
+        stored: &Stored,
+        seen: &Inspection,
+    ) -> (Status, Timestamp, Option<String>) {
         if let Some(disabled) = &stored.disabled {
             return (Status::Disabled, disabled.since, Some(disabled.reason.clone()));
         }

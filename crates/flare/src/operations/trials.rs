@@ -36,15 +36,24 @@ pub struct TestDraft {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TestView {
-    outcome: Outcome,
-    document: String,
-    action: Action,
-    webhook_id: String,
-    began_at: Timestamp,
-    timing: Timing,
-    request: RequestView,
-    response: Option<ResponseView>,
-    error: Option<String>,
+    /// What the answer means.
+    pub outcome: Outcome,
+    /// The document it was about.
+    pub document: String,
+    /// What was told.
+    pub action: Action,
+    /// The notification's id.
+    pub webhook_id: String,
+    /// When it began.
+    pub began_at: Timestamp,
+    /// How long its parts took.
+    pub timing: Timing,
+    /// What was sent.
+    pub request: RequestView,
+    /// What came back, where anything did.
+    pub response: Option<ResponseView>,
+    /// What went wrong where nothing did.
+    pub error: Option<String>,
 }
 
 impl App {
@@ -110,7 +119,7 @@ impl App {
     }
 
     /// A document of a resource by its url.
-    async fn document_of(&self, resource: &Resource, url: &str) -> Done<Document> {
+    pub async fn document_of(&self, resource: &Resource, url: &str) -> Done<Document> {
         let url = self.document_url(url)?;
         let mine = self.registry.find(&url).is_some_and(|owner| owner.number == resource.number);
         let found = match mine {
