@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 
 pub use attempt::{Entry, Exchange, Outcome, Phases, Spans};
 pub use tail::{News, Watcher};
-pub use view::{AttemptDetail, AttemptView, RequestView, ResponseView, Timing};
+pub use view::{AttemptDetail, AttemptView, Headers, RequestView, ResponseView, Timing};
 
 use crate::journey::{Ending, Job};
 use attempt::{Ended, Id};

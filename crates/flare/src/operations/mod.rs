@@ -35,7 +35,7 @@ pub use drift::{DriftQuery, DriftView, Place};
 pub use filters::{Trial as FilterTrial, TrialView as FilterResult};
 pub use notices::Notices;
 pub use passive::{DeliverQuery, ReserveQuery, StreamQuery};
-pub use overview::{Burdened, Standing, SubscriptionQuery};
+pub use overview::{Standing, SubscriptionQuery};
 pub use replays::{ReplayDraft, ReplayView};
 pub use secrets::{Rotation, RotationDraft};
 pub use shards::Rearrangements;

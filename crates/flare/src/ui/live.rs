@@ -10,12 +10,13 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
+use flare_model::ids::SubscriptionId;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use http::header::{CONTENT_TYPE, HeaderValue};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
-use super::dashboard;
+use super::{dashboard, subscriptions};
 use crate::http::error::ApiError;
 use crate::operations::App;
 
@@ -24,12 +25,21 @@ use crate::operations::App;
 pub enum Topic {
     /// The dashboard.
     Dashboard,
+    /// How a subscription stands.
+    Subscription(SubscriptionId),
+    /// Its last attempts.
+    Attempts(SubscriptionId),
+    /// The progress of its replays.
+    Replays(SubscriptionId),
 }
 
 /// The streams of a topic, as they are now; `None` where there is nothing to show any more.
 async fn render(app: &App, topic: &Topic) -> Option<String> {
     match topic {
         Topic::Dashboard => dashboard::stream(app).await,
+        Topic::Subscription(id) => subscriptions::show_stream(app, id).await,
+        Topic::Attempts(id) => subscriptions::attempts_stream(app, id).await,
+        Topic::Replays(id) => subscriptions::replays_stream(app, id).await,
     }
 }
 

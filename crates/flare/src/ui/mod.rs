@@ -15,6 +15,7 @@ pub mod live;
 mod page;
 mod pager;
 mod resources;
+mod subscriptions;
 mod text;
 
 use std::sync::Arc;
@@ -43,6 +44,7 @@ pub fn routes() -> Router<Arc<App>> {
         .route("/ui/resources/new", get(resources::create::form).post(resources::create::submit))
         .route("/ui/resources/{rid}", get(resources::show::handle))
         .route("/ui/resources/{rid}/delete", post(resources::delete::submit))
+        .merge(subscriptions::routes())
         .route("/ui/{*path}", get(unknown_page))
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn(guard::watch))
