@@ -114,8 +114,8 @@ test('a retry policy is drawn while it is typed, and what is wrong with it is sa
     const preview = page.locator('#retry-preview');
     await preview.getByText('Given up after 50 attempts').waitFor();
     await page.getByLabel('Attempts', { exact: true }).fill('5');
-    await page.getByLabel('First wait').fill('1m');
-    await page.getByLabel('First wait').press('Tab');
+    await page.getByLabel('First wait', { exact: true }).fill('1m');
+    await page.getByLabel('First wait', { exact: true }).press('Tab');
     await preview.getByText('Given up after 5 attempts').waitFor();
     assert.equal(await preview.locator('svg rect').count(), 4);
     await watch.check();
@@ -126,7 +126,7 @@ test('a retry policy is drawn while it is typed, and what is wrong with it is sa
     await page.getByLabel('Ratio').fill('2');
     await page.getByRole('button', { name: 'Show when it would try' }).click();
     await preview.getByText('Given up after 5 attempts').waitFor();
-    assert.equal(await page.getByLabel('First wait').inputValue(), '1m', 'the rest of the form stays');
+    assert.equal(await page.getByLabel('First wait', { exact: true }).inputValue(), '1m', 'the rest of the form stays');
   }));
 
 test('expressions are tried on a document that is there', () =>

@@ -393,7 +393,11 @@ impl App {
         })
     }
 
-    pub(super) fn status_of(&self, stored: &Stored, seen: &Inspection) -> (Status, Timestamp, Option<String>) {
+    pub(super) fn status_of(
+        &self,
+        stored: &Stored,
+        seen: &Inspection,
+    ) -> (Status, Timestamp, Option<String>) {
         if let Some(disabled) = &stored.disabled {
             return (Status::Disabled, disabled.since, Some(disabled.reason.clone()));
         }

@@ -104,7 +104,9 @@ pub async fn list(State(app): AppState, Path(id): Path<String>, visit: Visit) ->
     let known = |text: &String| Outcome::NAMES.into_iter().find(|(name, _)| name == text);
     let wanted = Wanted {
         outcome: match &outcome {
-            Some(text) => Some(known(text).ok_or_else(|| ApiError::bad_request(format!("there is no outcome `{text}`")))?.1),
+            Some(text) => Some(
+                known(text).ok_or_else(|| ApiError::bad_request(format!("there is no outcome `{text}`")))?.1,
+            ),
             None => None,
         },
         document: match &document {

@@ -84,7 +84,9 @@ pub async fn submit(
 fn page(app: &App, visit: Visit, resource: &Resource, draft: Draft) -> Response {
     let list = format!("/ui/resources/{}/subscriptions", resource.id());
     let frame = visit.frame(Section::Subscriptions, "New subscription");
-    let frame = frame.under("Subscriptions", "/ui/subscriptions").under(resource.view.endpoint.as_str(), list.as_str());
+    let frame = frame
+        .under("Subscriptions", "/ui/subscriptions")
+        .under(resource.view.endpoint.as_str(), list.as_str());
     let (save, switch) = (format!("{list}/new"), format!("{list}/draft"));
     let preview = of_draft(app, &draft);
     DraftPage { frame, draft, resource, head: None, save, switch, back: list, preview }.answer()

@@ -59,7 +59,10 @@ impl Row {
                 (None, Some(error)) => error,
                 (None, None) => "no answer".to_owned(),
             },
-            response: letter.response.filter(|body| !body.is_empty()).map(|body| text::pretty(body.as_bytes())),
+            response: letter
+                .response
+                .filter(|body| !body.is_empty())
+                .map(|body| text::pretty(body.as_bytes())),
             document: letter.document,
         }
     }
@@ -73,7 +76,8 @@ pub async fn list(State(app): AppState, Path(id): Path<String>, visit: Visit) ->
     let found = app.dead_letters(&resource, &id, page.offset as u64, page.limit as u64).await?;
     let pager = Pager::new(visit.uri(), page, found.letters.len(), found.total as usize);
     let now = app.clock.now();
-    let rows = found.letters.into_iter().enumerate().map(|(at, letter)| Row::of(at, id.as_str(), now, letter));
+    let rows =
+        found.letters.into_iter().enumerate().map(|(at, letter)| Row::of(at, id.as_str(), now, letter));
     Ok(html(&Page {
         frame: head.frame(visit, "Dead letters"),
         total: found.total,

@@ -107,7 +107,8 @@ impl Draft {
         }
         let text = self.form.value("json");
         let text = if text.trim().is_empty() { "{}" } else { text };
-        serde_json::from_str(text).map_err(|error| Invalid::new("json", format!("is not JSON: {error}")).into())
+        serde_json::from_str(text)
+            .map_err(|error| Invalid::new("json", format!("is not JSON: {error}")).into())
     }
 
     /// The same draft in the other view; one that is not JSON stays as it is and says why.
@@ -134,11 +135,25 @@ impl DraftPage<'_> {
     }
 
     fn methods(&self) -> Options {
-        &[("", "as usual: POST"), ("post", "POST"), ("put", "PUT"), ("patch", "PATCH"), ("get", "GET"), ("delete", "DELETE")]
+        &[
+            ("", "as usual: POST"),
+            ("post", "POST"),
+            ("put", "PUT"),
+            ("patch", "PATCH"),
+            ("get", "GET"),
+            ("delete", "DELETE"),
+        ]
     }
 
     fn own_methods(&self) -> Options {
-        &[("", "as above"), ("post", "POST"), ("put", "PUT"), ("patch", "PATCH"), ("get", "GET"), ("delete", "DELETE")]
+        &[
+            ("", "as above"),
+            ("post", "POST"),
+            ("put", "PUT"),
+            ("patch", "PATCH"),
+            ("get", "GET"),
+            ("delete", "DELETE"),
+        ]
     }
 
     fn modes(&self) -> Options {
@@ -154,7 +169,13 @@ impl DraftPage<'_> {
     }
 
     fn progressions(&self) -> Options {
-        &[("", "as usual: geometric"), ("geometric", "geometric"), ("exponential", "exponential"), ("linear", "linear"), ("arithmetic", "arithmetic")]
+        &[
+            ("", "as usual: geometric"),
+            ("geometric", "geometric"),
+            ("exponential", "exponential"),
+            ("linear", "linear"),
+            ("arithmetic", "arithmetic"),
+        ]
     }
 
     fn formats(&self) -> Options {
@@ -180,7 +201,9 @@ impl DraftPage<'_> {
     /// Whether something is said, or wrong, about some action.
     fn has_own(&self) -> bool {
         let form = &self.draft.form;
-        OWN.iter().flat_map(|own| [own.url, own.method]).any(|name| form.given(name).is_some() || form.error(name).is_some())
+        OWN.iter()
+            .flat_map(|own| [own.url, own.method])
+            .any(|name| form.given(name).is_some() || form.error(name).is_some())
     }
 
     fn preview_to(&self) -> String {

@@ -87,5 +87,6 @@ fn page(app: &App, visit: Visit, head: Head, draft: Draft) -> Response {
     let resource = head.subscription.compiled.resource.clone();
     let (save, switch) = (format!("{place}/edit"), format!("{place}/draft"));
     let preview = of_draft(app, &draft);
-    DraftPage { frame, draft, resource: &resource, head: Some(head), save, switch, back: place, preview }.answer()
+    DraftPage { frame, draft, resource: &resource, head: Some(head), save, switch, back: place, preview }
+        .answer()
 }

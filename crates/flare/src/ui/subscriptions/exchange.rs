@@ -36,7 +36,12 @@ pub struct Exchange {
 
 impl Exchange {
     /// What is shown of these.
-    pub fn of(request: RequestView, response: Option<ResponseView>, error: Option<String>, timing: &Timing) -> Exchange {
+    pub fn of(
+        request: RequestView,
+        response: Option<ResponseView>,
+        error: Option<String>,
+        timing: &Timing,
+    ) -> Exchange {
         let list = |headers: Option<Headers>| headers.map_or(Vec::new(), |Headers(list)| list);
         let body = request.body.filter(|body| !body.is_empty());
         let shown = body.as_ref().map_or(0, String::len);

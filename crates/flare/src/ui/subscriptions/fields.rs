@@ -195,7 +195,9 @@ pub fn patch(current: &Value, wanted: &Value) -> Option<Value> {
     if current == wanted {
         return None;
     }
-    let (Value::Object(current), Value::Object(wanted)) = (current, wanted) else { return Some(wanted.clone()) };
+    let (Value::Object(current), Value::Object(wanted)) = (current, wanted) else {
+        return Some(wanted.clone());
+    };
     let mut changes = Map::new();
     for name in current.keys().filter(|name| !wanted.contains_key(*name)) {
         changes.insert(name.clone(), Value::Null);
@@ -245,7 +247,12 @@ mod tests {
 
     #[test]
     fn what_is_typed_is_kept_even_if_it_is_wrong() {
-        let typed = [("delivery.concurrency", "many"), ("delivery.success", "2oo, 201"), ("data", "{"), ("secret", "x")];
+        let typed = [
+            ("delivery.concurrency", "many"),
+            ("delivery.success", "2oo, 201"),
+            ("data", "{"),
+            ("secret", "x"),
+        ];
         let json = to_json(&Form::new(NAMES, &typed));
         assert_eq!(json["delivery"], json!({"concurrency": "many", "success": ["2oo", 201]}));
         let again = from_json(&json);

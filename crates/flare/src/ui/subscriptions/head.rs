@@ -106,10 +106,8 @@ impl Head {
         let resource = &self.subscription.compiled.resource;
         let frame = visit.frame(Section::Subscriptions, title);
         let frame = frame.under("Subscriptions", "/ui/subscriptions");
-        let frame = frame.under(
-            resource.view.endpoint.as_str(),
-            format!("/ui/resources/{}/subscriptions", resource.id()),
-        );
+        let frame = frame
+            .under(resource.view.endpoint.as_str(), format!("/ui/resources/{}/subscriptions", resource.id()));
         match self.tab {
             Tab::Overview => frame,
             _ => frame.under(self.name(), self.place()),

@@ -90,7 +90,10 @@ async fn page(app: &App, visit: Visit, resource: Option<ResourceId>) -> Result<R
     let known = |text: &String| STATES.into_iter().find(|status| word(*status) == text);
     let status = match &state {
         Some(text) => Some(known(text).ok_or_else(|| {
-            ApiError::bad_request(format!("state must be one of {}, got `{text}`", STATES.map(word).join(", ")))
+            ApiError::bad_request(format!(
+                "state must be one of {}, got `{text}`",
+                STATES.map(word).join(", ")
+            ))
         })?),
         None => None,
     };
@@ -111,7 +114,8 @@ async fn page(app: &App, visit: Visit, resource: Option<ResourceId>) -> Result<R
         Some(id) => {
             let unknown = || ApiError::not_found(format!("there is no resource {id}"));
             let resource = app.registry.resource(id).ok_or_else(unknown)?;
-            let frame = visit.frame(Section::Subscriptions, "Subscriptions").under("Resources", "/ui/resources");
+            let frame =
+                visit.frame(Section::Subscriptions, "Subscriptions").under("Resources", "/ui/resources");
             let frame = frame.under(resource.view.endpoint.as_str(), format!("/ui/resources/{id}"));
             let here = format!("/ui/resources/{id}/subscriptions");
             (frame, here.clone(), format!("{here}/new"))

@@ -116,7 +116,12 @@ pub fn waits(plan: &Plan) -> Vec<Bar> {
     let bar = |(at, wait): (usize, &Duration)| {
         let planned = &plan.attempts[at + 1];
         let class = if planned.certain { "planned" } else { "uncertain" };
-        let title = format!("attempt {}: {} after the first, a wait of {}", planned.attempt, planned.after, short(*wait));
+        let title = format!(
+            "attempt {}: {} after the first, a wait of {}",
+            planned.attempt,
+            planned.after,
+            short(*wait)
+        );
         standing(at, waits.len().max(12), height(wait.as_secs_f64(), most), class, title)
     };
     waits.iter().enumerate().map(bar).collect()
@@ -168,7 +173,9 @@ mod tests {
 
     #[test]
     fn phases_fill_the_whole_one_after_the_other() {
-        let names = |timing| phases(&timing).iter().map(|p| (p.name, p.bar.x.clone(), p.bar.width.clone())).collect::<Vec<_>>();
+        let names = |timing| {
+            phases(&timing).iter().map(|p| (p.name, p.bar.x.clone(), p.bar.width.clone())).collect::<Vec<_>>()
+        };
         let whole = names(timing(Some(10), Some(60), 100));
         assert_eq!(whole[0], ("Connecting", "0.000".into(), "10.000".into()));
         assert_eq!(whole[1], ("Waiting for the answer", "10.000".into(), "50.000".into()));
@@ -178,17 +185,22 @@ mod tests {
 
     #[test]
     fn waits_grow_as_the_policy_says() {
-        let policy: RetryPolicy = serde_json::from_str(r#"{"quantity":4,"interval":"1s","ratio":10}"#).unwrap();
+        let policy: RetryPolicy =
+            serde_json::from_str(r#"{"quantity":4,"interval":"1s","ratio":10}"#).unwrap();
         let bars = waits(&policy.plan(60));
         assert_eq!(bars.len(), 3);
         let heights: Vec<f64> = bars.iter().map(|bar| bar.height.parse().unwrap()).collect();
         assert!(heights[0] < heights[1] && heights[1] < heights[2] && heights[2] == 100.0, "{heights:?}");
-        assert!(waits(&serde_json::from_str::<RetryPolicy>(r#"{"quantity":1}"#).unwrap().plan(60)).is_empty());
+        assert!(
+            waits(&serde_json::from_str::<RetryPolicy>(r#"{"quantity":1}"#).unwrap().plan(60)).is_empty()
+        );
     }
 
     #[test]
     fn durations_have_three_digits() {
-        for (micros, text) in [(12, "12 µs"), (1500, "1.5 ms"), (15_000, "15 ms"), (1_500_000, "1.5 s"), (61_000_000, "1 min")] {
+        for (micros, text) in
+            [(12, "12 µs"), (1500, "1.5 ms"), (15_000, "15 ms"), (1_500_000, "1.5 s"), (61_000_000, "1 min")]
+        {
             assert_eq!(short(Duration::from_micros(micros)), text);
         }
     }

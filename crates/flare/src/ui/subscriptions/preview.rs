@@ -120,7 +120,8 @@ impl Preview {
             ),
             None => "The end is too far away to tell.".to_owned(),
         };
-        let longest = plan.attempts.windows(2).map(|pair| pair[1].after.0.saturating_sub(pair[0].after.0)).max();
+        let longest =
+            plan.attempts.windows(2).map(|pair| pair[1].after.0.saturating_sub(pair[0].after.0)).max();
         let longest = short(longest.unwrap_or_default());
         let label = format!("The waits before {} attempts, the longest {longest}. {end}", bars.len());
         Preview { bars, label, longest, rows: told.into_iter().map(row).collect(), end }

@@ -90,7 +90,9 @@ fn show(app: &App, head: Head, visit: Visit, form: Form, fresh: Option<Fresh>) -
         frame: head.frame(visit, "Secret"),
         head,
         secrets,
-        overlap_hint: format!("How long the present secret signs too, so that the client can change over; at most {longest}."),
+        overlap_hint: format!(
+            "How long the present secret signs too, so that the client can change over; at most {longest}."
+        ),
         overlap,
         fresh,
         form,

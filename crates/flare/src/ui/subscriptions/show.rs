@@ -122,7 +122,10 @@ pub async fn handle(
 }
 
 /// What moves, as it moves.
-pub async fn live(State(app): AppState, Path(id): Path<String>) -> Result<Response, crate::http::error::ApiError> {
+pub async fn live(
+    State(app): AppState,
+    Path(id): Path<String>,
+) -> Result<Response, crate::http::error::ApiError> {
     live::listen(&app, Topic::Subscription(SubscriptionId::new(id)))
 }
 
@@ -152,7 +155,11 @@ impl Now {
             counts: counts(head),
             facts: facts(app, head),
             latency: Latency::of(&attempts),
-            recent: attempts.iter().take(RECENT).map(|attempt| AttemptRow::of(&place, now, attempt)).collect(),
+            recent: attempts
+                .iter()
+                .take(RECENT)
+                .map(|attempt| AttemptRow::of(&place, now, attempt))
+                .collect(),
             lacking_more: (lacking.len() == LACKING)
                 .then(|| format!("/resources/{resource}/subscriptions/{id}/documents?lagging=true")),
             lacking: lacking.into_iter().map(|drift| Lacking::of(id.as_str(), drift)).collect(),
@@ -184,14 +191,20 @@ fn counts(head: &Head) -> Vec<Count> {
 fn facts(app: &App, head: &Head) -> Vec<(&'static str, String)> {
     let (status, now) = (&head.status, app.clock.now());
     let mut facts = Vec::new();
-    facts.push(("Last success", status.last_success_at.map_or("none yet".to_owned(), |at| text::ago(now, at))));
+    facts.push((
+        "Last success",
+        status.last_success_at.map_or("none yet".to_owned(), |at| text::ago(now, at)),
+    ));
     if let Some(failure) = &status.last_failure {
         let answer = failure.status.map_or(String::new(), |status| format!(" ({status})"));
         facts.push(("Last failure", format!("{}{answer}: {}", text::ago(now, failure.at), failure.error)));
     }
     if let Some(breaker) = &status.breaker {
         let again = text::ago(now, breaker.retry_at);
-        facts.push(("Circuit breaker", format!("{} does not answer and is left alone; tried again {again}", breaker.host)));
+        facts.push((
+            "Circuit breaker",
+            format!("{} does not answer and is left alone; tried again {again}", breaker.host),
+        ));
     }
     let feed = &status.feed;
     facts.push(("Position", format!("{} of {} changes", text::number(feed.cursor), text::number(feed.head))));

@@ -20,7 +20,9 @@ pub async fn pause(State(app): AppState, Path(id): Path<String>) -> Result<Respo
 pub async fn resume(State(app): AppState, Path(id): Path<String>) -> Result<Response, PageError> {
     let (resource, id) = ids(&*find(&app, &id)?);
     match app.resume(&resource, &id).await {
-        Ok(_) => Ok(flash::done(&place(&id), "Resumed. What changed meanwhile is sent now, in its newest state.")),
+        Ok(_) => {
+            Ok(flash::done(&place(&id), "Resumed. What changed meanwhile is sent now, in its newest state."))
+        }
         Err(failure @ Failure::Conflict(_)) => Ok(flash::refused(&place(&id), message(failure))),
         Err(failure) => Err(failure.into()),
     }

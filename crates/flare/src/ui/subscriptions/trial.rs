@@ -68,7 +68,11 @@ async fn try_out(app: &App, resource: &Resource, fields: &Form, draft: &Draft) -
     let url = url.ok_or_else(|| Invalid::new("document", "give the url of a document that Flare knows"))?;
     let document = app.document_of(resource, url).await?;
     if document.row.deleted {
-        return Err(Invalid::new("document", format!("{url} is deleted; expressions are not asked about it")).into());
+        return Err(Invalid::new(
+            "document",
+            format!("{url} is deleted; expressions are not asked about it"),
+        )
+        .into());
     }
     let action = Action::ALL.into_iter().find(|action| fields.is("trial.action", action.as_str()));
     let json = draft.json()?;
