@@ -45,7 +45,7 @@ export async function open(browser, origin, options = {}) {
     permissions: ['clipboard-read', 'clipboard-write'],
   });
   const page = await context.newPage();
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(30_000);
   const watch = new Watch(page, origin);
   return { page, watch, context };
 }

@@ -26,7 +26,7 @@ pub use count::Counts;
 pub use gauges::{ByStatus, Gauges};
 pub use history::{History, Percentiles, Point, SAMPLE, Sample, Series};
 pub use tail::{News, Watcher};
-pub use view::{AttemptDetail, AttemptView, RequestView, ResponseView, Timing};
+pub use view::{AttemptDetail, AttemptView, Headers, RequestView, ResponseView, Timing};
 
 use crate::journey::{Ending, Job};
 use attempt::{Ended, Id};

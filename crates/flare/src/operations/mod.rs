@@ -40,7 +40,7 @@ pub use drift::{DriftQuery, DriftView, Place};
 pub use filters::{Trial as FilterTrial, TrialView as FilterResult};
 pub use holders::{HolderView, HoldersQuery};
 pub use notices::Notices;
-pub use overview::{Burdened, Standing, SubscriptionQuery};
+pub use overview::{Standing, SubscriptionQuery};
 pub use passive::{DeliverQuery, ReserveQuery, StreamQuery};
 pub use replays::{ReplayDraft, ReplayView};
 pub use search::{FoundView, SearchQuery};

@@ -11,13 +11,14 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
+use flare_model::ids::SubscriptionId;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use http::header::{CONTENT_TYPE, HeaderValue};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
-use super::cluster;
 use super::dashboard::{self, Range};
+use super::{cluster, subscriptions};
 use crate::http::error::ApiError;
 use crate::operations::App;
 
@@ -28,6 +29,12 @@ pub enum Topic {
     Dashboard(Range),
     /// The node.
     Cluster,
+    /// How a subscription stands.
+    Subscription(SubscriptionId),
+    /// Its last attempts.
+    Attempts(SubscriptionId),
+    /// The progress of its replays.
+    Replays(SubscriptionId),
 }
 
 /// The streams of a topic, as they are now; `None` where there is nothing to show any more.
@@ -35,6 +42,9 @@ async fn render(app: &App, topic: &Topic) -> Option<String> {
     match topic {
         Topic::Cluster => cluster::stream(app).await,
         Topic::Dashboard(range) => dashboard::stream(app, *range).await,
+        Topic::Subscription(id) => subscriptions::show_stream(app, id).await,
+        Topic::Attempts(id) => subscriptions::attempts_stream(app, id).await,
+        Topic::Replays(id) => subscriptions::replays_stream(app, id).await,
     }
 }
 

@@ -20,6 +20,7 @@ mod pager;
 mod plot;
 mod resources;
 mod settings;
+mod subscriptions;
 mod text;
 
 use std::sync::Arc;
@@ -56,6 +57,7 @@ pub fn routes() -> Router<Arc<App>> {
         .route("/ui/cluster", get(cluster::handle))
         .route("/ui/live/cluster", get(cluster::live))
         .route("/ui/settings", get(settings::handle))
+        .merge(subscriptions::routes())
         .route("/ui/{*path}", get(unknown_page))
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn(guard::watch))
