@@ -190,7 +190,7 @@ test('the page of a subscription moves with the traffic', () =>
     await page.locator('svg.latency rect').first().waitFor({ state: 'attached' });
     await watch.check();
     await watch.picture('subscription');
-    await page.goto(`/ui/subscriptions/${fail.id}`);
+    await page.goto(`/ui/resources/${world.resource.id}/subscriptions/${fail.id}`);
     await page.getByRole('heading', { name: 'What the client lacks' }).waitFor();
     await page.getByText('answered 500').or(page.getByText('500')).first().waitFor();
     await watch.check();

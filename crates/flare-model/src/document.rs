@@ -90,6 +90,16 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// All of them.
+    pub const ALL: [Outcome; 6] = [
+        Outcome::Created,
+        Outcome::Updated,
+        Outcome::Unchanged,
+        Outcome::Stale,
+        Outcome::Deleted,
+        Outcome::Absent,
+    ];
+
     /// The word used in `Flare-Outcome` and in bulk answers.
     pub fn as_str(self) -> &'static str {
         match self {

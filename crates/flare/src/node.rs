@@ -143,6 +143,10 @@ async fn serve(loaded: Loaded, cores: usize) -> anyhow::Result<()> {
         let app = app.clone();
         async move { ui::live::run(&app).await }
     });
+    chores.spawn({
+        let app = app.clone();
+        async move { app.sample().await }
+    });
     let server =
         http::server::serve(listener, http::routes(app.clone()), &app.config.http.server, stop.clone());
     let mut server = std::pin::pin!(server);

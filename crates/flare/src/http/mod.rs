@@ -7,7 +7,7 @@ pub mod error;
 mod filters;
 mod insight;
 pub mod page;
-mod query;
+pub mod query;
 mod resources;
 pub mod server;
 mod subscriptions;
@@ -34,6 +34,7 @@ pub fn routes(app: Arc<App>) -> Router {
         .route("/healthz", get(about::health::alive))
         .route("/readyz", get(about::health::ready))
         .route("/explain", get(insight::explain::handle))
+        .route("/metrics/history", get(insight::history::handle))
         .route("/tail", get(insight::tail::handle))
         .route("/retry/simulate", post(insight::simulate::handle))
         .route("/resources", get(resources::list::handle).post(resources::create::handle))

@@ -38,6 +38,16 @@ pub struct Draft {
     url: DocumentUrl,
 }
 
+impl Draft {
+    /// How large the document is.
+    pub fn bytes(&self) -> u64 {
+        match &self.write.intent {
+            Intent::Put { content, .. } => content.len() as u64,
+            Intent::Delete { .. } => 0,
+        }
+    }
+}
+
 /// Understands a word: which resource, which revision. No I/O.
 pub fn draft(registry: &Registry, url: DocumentUrl, word: Word, at: Timestamp) -> Result<Draft, Refused> {
     let Some(resource) = registry.find(&url) else { return Err(Refused::NoResource(url)) };

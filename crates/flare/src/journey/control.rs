@@ -19,6 +19,7 @@ use super::passive::Ask;
 use super::subscriber::Standstill;
 use super::survey::Survey;
 use super::trial::{Trial, Tried};
+use crate::observe::Gauges;
 
 /// A request to a delivery thread. All of them are small and quick.
 pub enum Command {
@@ -77,6 +78,8 @@ pub enum Command {
     Lose(SubscriptionNumber, u8, Vec<(Ordinal, Seq)>, oneshot::Sender<usize>),
     /// Which documents were given up, by lane.
     Dead(SubscriptionNumber, oneshot::Sender<Vec<(u8, Ordinal)>>),
+    /// How all of its subscriptions stand.
+    Census(oneshot::Sender<Gauges>),
     /// Which of its subscriptions stand out.
     Survey(oneshot::Sender<Survey>),
     /// Sends something that is no notification.

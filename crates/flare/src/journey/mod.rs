@@ -6,6 +6,7 @@
 
 pub mod accept;
 mod breaker;
+mod census;
 mod change;
 mod compiled;
 mod connection;
@@ -65,7 +66,7 @@ pub use survey::{Notable, Survey};
 pub use trial::{Trial, Tried};
 
 use crate::door::{Chance, Clock};
-use crate::observe::{self, Observe};
+use crate::observe::{self, Gauges, Observe};
 use errand::Errand;
 use homes::{Homes, Merge, Spread};
 use pages::Pages;
@@ -117,9 +118,9 @@ impl Journey {
     pub async fn start(plan: Plan) -> Result<Journey, ProviderError> {
         let epoch = plan.store.ledger.next_epoch().await?;
         let bells: Vec<Arc<Bell>> = (0..plan.threads).map(|_| Arc::default()).collect();
-        let tails = Arc::new(Tails::new(bells.clone(), plan.tail_bytes));
-        plan.store.documents.watch(tails.clone());
         let observe = Observe::new(plan.observe, epoch, plan.threads);
+        let tails = Arc::new(Tails::new(bells.clone(), plan.tail_bytes, observe.counts().clone()));
+        plan.store.documents.watch(tails.clone());
         let mut threads = Vec::new();
         let mut handles = Vec::new();
         for (index, (bell, dialler)) in bells.into_iter().zip(plan.diallers).enumerate() {
@@ -244,6 +245,21 @@ impl Journey {
             });
         }
         merged
+    }
+
+    /// How everything stands, all threads summed up. `None`: the node is stopping.
+    pub async fn census(&self) -> Option<Gauges> {
+        let mut answers = Vec::with_capacity(self.threads.len());
+        for thread in &self.threads {
+            let (reply, answer) = oneshot::channel();
+            let _ = thread.send(Command::Census(reply)).await;
+            answers.push(answer);
+        }
+        let mut sum = Gauges::default();
+        for answer in answers {
+            sum.add(&answer.await.ok()?);
+        }
+        Some(sum)
     }
 
     /// Which subscriptions stand out, of all threads. `None`: the node is stopping.

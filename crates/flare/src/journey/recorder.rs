@@ -105,6 +105,7 @@ async fn write(shard: &Rc<RefCell<Shard>>, batch: &[FeedKey]) -> bool {
         return true;
     }
     let mut warned = false;
+    let began = shared.clock.monotonic();
     let outcomes = loop {
         match shared.ledger.write(writes.clone()).await {
             Ok(outcomes) => break outcomes,
@@ -121,6 +122,7 @@ async fn write(shard: &Rc<RefCell<Shard>>, batch: &[FeedKey]) -> bool {
             }
         }
     };
+    shared.desk.counts.recorded(entries.len(), shared.clock.monotonic().saturating_sub(began));
     let mut shard = shard.borrow_mut();
     for ((key, number, lane), outcome) in entries.into_iter().zip(outcomes) {
         match outcome {

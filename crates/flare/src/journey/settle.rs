@@ -22,6 +22,10 @@ impl Shard {
         let judgement = judge(&job.compiled.spec, &job.attempt, &ending, times, jitter);
         let monotonic = self.shared.clock.monotonic();
         let Some(subscriber) = self.subscriber(job.key, job.compiled.number) else { return };
+        // A document that was settled before is sent on request: how old it is tells nothing of how late it comes.
+        let settled = subscriber.lanes[usize::from(job.lane)].feed.cursor();
+        let asked_for = job.attempt.replay > 0 || job.attempt.attempts == 0 && job.attempt.seq <= settled;
+        let late = (!asked_for).then(|| times.ended.since(job.change.document.updated_at));
         count(subscriber, &job, &judgement, &ending, times, monotonic);
         if let Some(drive) = subscriber.drive_of(&job) {
             drive.ends(&judgement.verdict);
@@ -34,6 +38,7 @@ impl Shard {
         } else {
             self.watch_fortune(&job, times);
         }
+        self.shared.desk.counts.judged(&judgement.verdict, late);
         self.conclude(job, judgement.verdict);
     }
 
@@ -106,6 +111,7 @@ impl Shard {
         };
         let key = &self.hosts[host].key;
         if was_closed && !self.hosts[host].breaker.is_closed() {
+            self.shared.desk.counts.breakers.add(1);
             tracing::warn!(host = %key, "host does not answer, leaving it alone for a while");
         } else if !was_closed && !silent {
             tracing::info!(host = %key, "host answers again");

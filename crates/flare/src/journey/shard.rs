@@ -111,7 +111,7 @@ pub struct Shard {
     /// What is to be recorded.
     pub unrecorded: Unrecorded,
     /// Connections open or opening.
-    connections: usize,
+    pub(super) connections: usize,
     /// Hosts that have one of them.
     served_hosts: usize,
     /// Hosts that wait for a connection. Bound: each host once.

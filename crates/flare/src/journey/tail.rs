@@ -14,6 +14,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 
 use super::change::Change;
+use crate::observe::Counts;
 
 /// The newest changes of one lane.
 pub struct LaneTail {
@@ -212,6 +213,7 @@ pub struct Tails {
     order: Mutex<Order>,
     /// Bound of all tails together. When full: the oldest change is forgotten, and feeds behind it read the store.
     budget: usize,
+    counts: Arc<Counts>,
 }
 
 #[derive(Default)]
@@ -222,9 +224,9 @@ struct Order {
 
 impl Tails {
     /// No lanes yet; `bells` has one for each delivery thread (64 at most).
-    pub fn new(bells: Vec<Arc<Bell>>, budget: usize) -> Tails {
+    pub fn new(bells: Vec<Arc<Bell>>, budget: usize, counts: Arc<Counts>) -> Tails {
         assert!(bells.len() <= 64, "a lane remembers its parked threads in 64 bits");
-        Tails { lanes: RwLock::default(), bells, order: Mutex::default(), budget }
+        Tails { lanes: RwLock::default(), bells, order: Mutex::default(), budget, counts }
     }
 
     /// The tail of a lane, made on first use; `head` is where the lane stands if it is not known yet.
@@ -257,6 +259,7 @@ impl Tails {
 
 impl Witness for Tails {
     fn committed(&self, changes: Vec<Document>) {
+        self.counts.engine.group.record(changes.len() as u64);
         let mut order = self.order.lock();
         let mut touched: Vec<Arc<LaneTail>> = Vec::new();
         for document in changes {
@@ -328,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_superseded_change_is_passed_over() {
-        let tails = Tails::new(vec![], 1 << 20);
+        let tails = Tails::new(vec![], 1 << 20, Arc::new(Counts::new(0)));
         tails.committed(vec![document(1, 1), document(2, 2), document(1, 3)]);
         let tail = tails.known(LANE).expect("touched");
         assert_eq!(next_seq(&tail, 0), Some(2));
@@ -338,7 +341,7 @@ mod tests {
 
     #[test]
     fn what_is_passed_over_is_neither_read_nor_newest() {
-        let tails = Tails::new(vec![], 1 << 20);
+        let tails = Tails::new(vec![], 1 << 20, Arc::new(Counts::new(0)));
         tails.committed(vec![document(1, 1), document(2, 2)]);
         tails.pass_over(LANE, |document| document.row.ordinal == Ordinal(1));
         let tail = tails.known(LANE).expect("touched");
@@ -348,7 +351,7 @@ mod tests {
 
     #[test]
     fn a_feed_that_is_too_far_behind_is_told_so() {
-        let tails = Tails::new(vec![], 600);
+        let tails = Tails::new(vec![], 600, Arc::new(Counts::new(0)));
         tails.committed((1..=5).map(|seq| document(seq, seq)).collect());
         let tail = tails.known(LANE).expect("touched");
         assert!(matches!(tail.next(Seq(0)), Next::Behind));
@@ -360,7 +363,7 @@ mod tests {
     #[tokio::test]
     async fn a_parked_thread_hears_of_the_next_change_once() {
         let bell = Arc::new(Bell::default());
-        let tails = Tails::new(vec![bell.clone()], 1 << 20);
+        let tails = Tails::new(vec![bell.clone()], 1 << 20, Arc::new(Counts::new(0)));
         let tail = tails.lane(LANE, Seq(0));
         assert!(tail.park(Seq(0), 0));
         tails.committed(vec![document(1, 1)]);

@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
 use tokio_util::task::TaskTracker;
 
+use super::census;
 use super::compiled::Compiled;
 use super::control::Command;
 use super::errand;
@@ -167,6 +168,9 @@ fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
         }
         Command::Dead(number, reply) => {
             let _ = reply.send(shard.dead(number));
+        }
+        Command::Census(reply) => {
+            shard.tasks.spawn_local(census::take(shard.handle(), reply));
         }
         Command::Survey(reply) => {
             shard.tasks.spawn_local(survey::take(shard.handle(), reply));

@@ -1,10 +1,14 @@
-//! What is watched of deliveries: the last attempts of each subscription, and those that end now.
+//! What is watched of deliveries: the last attempts of each subscription, and those that end now; what is counted; and
+//! the history of that.
 //!
 //! Kept in memory and gone with the process: what was given up is in the dead letters, which are durable.
 
 mod attempt;
+pub mod count;
 #[cfg(test)]
 mod fixture;
+mod gauges;
+mod history;
 mod redact;
 mod tail;
 mod trail;
@@ -18,6 +22,9 @@ use flare_model::time::Timestamp;
 use parking_lot::Mutex;
 
 pub use attempt::{Entry, Exchange, Outcome, Phases, Spans};
+pub use count::Counts;
+pub use gauges::{ByStatus, Gauges};
+pub use history::{History, Percentiles, Point, SAMPLE, Sample, Series};
 pub use tail::{News, Watcher};
 pub use view::{AttemptDetail, AttemptView, Headers, RequestView, ResponseView, Timing};
 
@@ -51,6 +58,7 @@ pub struct Observe {
     epoch: u64,
     trails: Vec<Mutex<Trail>>,
     tail: Tail,
+    counts: Arc<Counts>,
 }
 
 /// Which attempts.
@@ -73,12 +81,18 @@ impl Observe {
     /// For so many delivery threads.
     pub fn new(limits: Limits, epoch: u64, threads: usize) -> Arc<Observe> {
         let trails = (0..threads).map(|_| Mutex::new(Trail::new(limits))).collect();
-        Arc::new(Observe { limits, epoch, trails, tail: Tail::new(limits.watchers) })
+        let counts = Arc::new(Counts::new(threads));
+        Arc::new(Observe { limits, epoch, trails, tail: Tail::new(limits.watchers), counts })
     }
 
     /// The end of it for one delivery thread.
     pub fn desk(self: &Arc<Observe>, thread: usize) -> Desk {
-        Desk { observe: self.clone(), thread }
+        Desk { observe: self.clone(), thread, counts: self.counts.thread(thread) }
+    }
+
+    /// What is counted.
+    pub fn counts(&self) -> &Arc<Counts> {
+        &self.counts
     }
 
     /// Attempts of a subscription, the newest first, none older than the bound; and how many there are.
@@ -112,18 +126,21 @@ impl Observe {
 pub struct Desk {
     observe: Arc<Observe>,
     thread: usize,
+    /// What this thread counts.
+    pub counts: Arc<count::Thread>,
 }
 
 impl Desk {
     /// Keeps an attempt that has ended.
     pub fn note(&self, job: &Job, ending: &Ending, began: Timestamp, spans: Spans) {
+        let outcome = Outcome::of(&job.compiled.spec, ending);
+        self.counts.attempted(outcome, ending, spans.total());
         let observe = &*self.observe;
         let limits = &observe.limits;
         let watched = observe.tail.is_watched();
         if limits.quantity == 0 && !watched {
             return;
         }
-        let outcome = Outcome::of(&job.compiled.spec, ending);
         observe.trails[self.thread].lock().note(job.compiled.number, outcome, |number, whole| {
             let id = Id::new(observe.epoch, self.thread, number);
             let ended = Ended { ending, outcome, began, spans };

@@ -6,6 +6,8 @@ mod drift;
 mod explain;
 mod filters;
 mod history;
+mod holders;
+mod intake;
 mod notices;
 mod overview;
 mod passive;
@@ -13,10 +15,13 @@ mod replays;
 mod resources;
 mod retention;
 mod retries;
+mod sampling;
+mod search;
 mod secrets;
 mod shards;
 mod subscriptions;
 mod trials;
+mod trouble;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,19 +38,23 @@ use tokio_util::sync::CancellationToken;
 pub use dead_letters::DeadLetterView;
 pub use drift::{DriftQuery, DriftView, Place};
 pub use filters::{Trial as FilterTrial, TrialView as FilterResult};
+pub use holders::{HolderView, HoldersQuery};
 pub use notices::Notices;
 pub use overview::{Standing, SubscriptionQuery};
 pub use passive::{DeliverQuery, ReserveQuery, StreamQuery};
 pub use replays::{ReplayDraft, ReplayView};
+pub use search::{FoundView, SearchQuery};
 pub use secrets::{Rotation, RotationDraft};
 pub use shards::Rearrangements;
 pub use subscriptions::StatusView;
 pub use trials::{TestDraft, TestView};
+use trouble::Trouble;
 
 use crate::config::{Config, Entry};
 use crate::door::Clock;
 use crate::journey::{Compiled, Event, Journey, Standstill};
 use crate::network::Destinations;
+use crate::observe::History;
 use crate::registry::{Registry, Subscription};
 use crate::ui::live::Live;
 use crate::vault::Vault;
@@ -90,6 +99,8 @@ pub struct App {
     pub journey: Journey,
     /// Which addresses clients may have.
     pub destinations: Destinations,
+    /// What happened lately, for plots.
+    pub history: History,
     /// When the process began.
     pub started_at: Timestamp,
     /// Cancelled when the node stops.
@@ -98,6 +109,8 @@ pub struct App {
     pub settings: Vec<Entry>,
     /// The pages of the web interface that move.
     pub live: Live,
+    /// Who fails or is disabled.
+    trouble: Trouble,
     /// What seals secrets.
     vault: Vault,
     limits: Limits,
@@ -133,15 +146,18 @@ impl App {
         let user_agent = HeaderValue::from_str(&config.http.client.user_agent.value())
             .expect("the configuration checked the user agent");
         let started_at = clock.now();
+        let history = History::new(clock.clone());
         App {
             live: Live::new(config.ui.listeners),
             settings: Vec::new(),
+            trouble: Trouble::default(),
             config,
             clock,
             store,
             registry: Registry::default(),
             journey,
             destinations,
+            history,
             started_at,
             stop: CancellationToken::new(),
             vault,
@@ -178,7 +194,11 @@ impl App {
             after = last.number;
             let mut batch = Vec::with_capacity(entities.len());
             for entity in entities {
-                batch.push(self.compile(&entity).map_err(|failure| corrupt(&entity, &failure))?);
+                let subscription = self.compile(&entity).map_err(|failure| corrupt(&entity, &failure))?;
+                if let Some(disabled) = &subscription.stored.disabled {
+                    self.trouble.report(subscription.id().clone(), disabled.since);
+                }
+                batch.push(subscription);
             }
             self.take_over(batch, false).await?;
         }
@@ -242,6 +262,7 @@ impl App {
             let (id, reason, at) = match event {
                 Event::Disable { id, reason, at } => (id, reason, at),
                 Event::Failing { id, since, at } => {
+                    self.trouble.report(id.clone(), since);
                     self.tell_failing(id, since, at);
                     continue;
                 }

@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 use super::App;
 use crate::door::fresh_id;
 use crate::journey::HostKey;
+use crate::observe::count::{Notice as Told, Post};
 
 /// A notice to the operator, as it is posted.
 #[derive(Clone, Debug, Serialize)]
@@ -51,17 +52,20 @@ impl Notices {
 impl App {
     pub(super) fn tell_failing(&self, id: SubscriptionId, since: Timestamp, at: Timestamp) {
         tracing::warn!(subscription.id = %id, since = %since, "subscription is failing");
+        self.journey.observe().counts().operator.told(Told::Failing);
         let reason = Some("nothing has succeeded since then".to_owned());
         self.tell("subscription.failing", id, at, Some(since), reason);
     }
 
     pub(super) fn tell_recovered(&self, id: SubscriptionId, at: Timestamp) {
         tracing::info!(subscription.id = %id, "subscription works again");
+        self.journey.observe().counts().operator.told(Told::Recovered);
         self.tell("subscription.recovered", id, at, None, None);
     }
 
     pub(super) fn tell_disabled(&self, id: SubscriptionId, at: Timestamp, reason: String) {
         tracing::warn!(subscription.id = %id, reason, "subscription disabled");
+        self.journey.observe().counts().operator.told(Told::Disabled);
         self.tell("subscription.disabled", id, at, None, Some(reason));
     }
 
@@ -80,6 +84,7 @@ impl App {
         let resource = known.map(|known| known.compiled.resource.id().clone());
         let notice = Notice { event, at, subscription, resource, since, reason };
         if let Err(error) = self.notices.sender.try_send(notice) {
+            self.journey.observe().counts().operator.post(Post::Dropped);
             tracing::warn!(error = %error, "a notice to the operator was not posted");
         }
     }
@@ -94,10 +99,14 @@ impl App {
         while let Some(notice) = notices.recv().await {
             let id = fresh_id("msg");
             let mut pause = Duration::from_secs(1);
+            let mut post = Post::Failed;
             for attempt in 1..=TRIES {
                 let request = self.notice_request(&notice, &uri, &id);
                 match self.journey.errand(host.clone(), request, self.config.notify.timeout).await {
-                    Ok(answer) if (200..300).contains(&answer.status) => break,
+                    Ok(answer) if (200..300).contains(&answer.status) => {
+                        post = Post::Posted;
+                        break;
+                    }
                     Ok(answer) => {
                         tracing::warn!(
                             status = answer.status,
@@ -110,6 +119,7 @@ impl App {
                 tokio::time::sleep(pause).await;
                 pause *= 2;
             }
+            self.journey.observe().counts().operator.post(post);
         }
     }
 

@@ -306,6 +306,7 @@ impl App {
                 let (since, reason) = (disabled.since, disabled.reason.clone());
                 let disabled = self.keep(&current, |stored| stored.disabled = Some(disabled)).await?;
                 self.stand(&disabled, None).await;
+                self.trouble.report(id.clone(), since);
                 self.tell_disabled(id.clone(), since, reason);
             }
         }

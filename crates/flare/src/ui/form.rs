@@ -155,6 +155,14 @@ impl Assembly {
         self
     }
 
+    /// Takes fields over as text, empty ones too: what the API says to an empty one is to be seen.
+    pub fn required(&mut self, form: &Form, names: &[&str]) -> &mut Assembly {
+        for name in names {
+            self.set(name, form.value(name).trim());
+        }
+        self
+    }
+
     /// Takes fields over as numbers; empty ones are left out, and what is no number goes on as text, so that the API's
     /// own message names it.
     pub fn numbers(&mut self, form: &Form, names: &[&str]) -> &mut Assembly {

@@ -6,7 +6,10 @@
 //! (what a browser may do here).
 
 mod assets;
+mod cluster;
 mod dashboard;
+mod documents;
+mod explain;
 mod flash;
 mod form;
 mod guard;
@@ -14,7 +17,9 @@ mod icons;
 pub mod live;
 mod page;
 mod pager;
+mod plot;
 mod resources;
+mod settings;
 mod subscriptions;
 mod text;
 
@@ -44,6 +49,14 @@ pub fn routes() -> Router<Arc<App>> {
         .route("/ui/resources/new", get(resources::create::form).post(resources::create::submit))
         .route("/ui/resources/{rid}", get(resources::show::handle))
         .route("/ui/resources/{rid}/delete", post(resources::delete::submit))
+        .route("/ui/documents", get(documents::search::handle))
+        .route("/ui/documents/show", get(documents::show::handle))
+        .route("/ui/documents/put", get(documents::put::form).post(documents::put::submit))
+        .route("/ui/documents/delete", post(documents::delete::submit))
+        .route("/ui/explain", get(explain::handle))
+        .route("/ui/cluster", get(cluster::handle))
+        .route("/ui/live/cluster", get(cluster::live))
+        .route("/ui/settings", get(settings::handle))
         .merge(subscriptions::routes())
         .route("/ui/{*path}", get(unknown_page))
         .method_not_allowed_fallback(wrong_method)

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use flare_model::time::Timestamp;
 
+use crate::registry::Subscription;
+
 /// A whole number with its thousands apart; templates hand it over behind any number of references.
 pub fn number(number: impl Display) -> String {
     let digits = number.to_string();
@@ -54,6 +56,14 @@ pub fn moment(at: Timestamp) -> String {
         Some(date) => format!("{} UTC", date.replace('T', " ")),
         None => text,
     }
+}
+
+/// What a subscription is called: where its notifications go.
+pub fn client(subscription: &Subscription) -> String {
+    let endpoint = &subscription.draft.endpoint;
+    let own = [&endpoint.actions.create, &endpoint.actions.update, &endpoint.actions.delete];
+    let urls = std::iter::once(&endpoint.url).chain(own.into_iter().flatten().map(|action| &action.url));
+    urls.flatten().next().cloned().unwrap_or_else(|| subscription.id().to_string())
 }
 
 /// JSON with one value a line; what is not JSON stays as it is.

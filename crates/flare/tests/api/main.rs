@@ -32,6 +32,7 @@ mod limits;
 mod order;
 mod passive;
 mod patches;
+mod plots;
 mod program;
 mod replays;
 mod resources;

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 
 use crate::http::error::{ApiError, ErrorAnswer};
 use crate::http::{AppState, body};
-use crate::journey::accept::{self, Draft, Word};
+use crate::journey::accept::{Draft, Word};
 use crate::operations::App;
 
 /// Lines committed as one, at most; and the bytes with which a batch is full.
@@ -156,7 +156,7 @@ impl Bulk {
                     return Err(ApiError::bad_request(detail));
                 }
             };
-            Ok(accept::draft(&self.app.registry, url, word, self.app.clock.now())?)
+            Ok(self.app.draft(url, word)?)
         });
         read
     }
@@ -176,7 +176,7 @@ async fn answer(app: &App, reads: Vec<Read>) -> Bytes {
         };
         lines.push((read.number, read.id, error));
     }
-    let committed = accept::commit(&*app.store.documents, drafts).await;
+    let committed = app.commit(drafts).await;
     let mut unavailable = None;
     let mut outcomes = match committed {
         Ok(outcomes) => VecDeque::from(outcomes),

@@ -12,7 +12,7 @@ use http::header::{HeaderName, HeaderValue};
 use http::{StatusCode, Uri};
 
 use super::error::ApiError;
-use crate::journey::accept::{self, Word};
+use crate::journey::accept::Word;
 use crate::operations::App;
 
 const FLARE_OUTCOME: HeaderName = HeaderName::from_static("flare-outcome");
@@ -28,8 +28,8 @@ fn url(uri: &Uri) -> Result<DocumentUrl, ApiError> {
 
 /// Commits one word and answers 202 with what became of it.
 async fn accept(app: &App, url: DocumentUrl, word: Word) -> Result<Response, ApiError> {
-    let draft = accept::draft(&app.registry, url, word, app.clock.now())?;
-    let outcome = accept::commit(&*app.store.documents, vec![draft]).await?.pop();
+    let draft = app.draft(url, word)?;
+    let outcome = app.commit(vec![draft]).await?.pop();
     let outcome: Outcome = outcome.expect("one write has one outcome")?;
     let mut response = StatusCode::ACCEPTED.into_response();
     response.headers_mut().insert(FLARE_OUTCOME, HeaderValue::from_static(outcome.as_str()));

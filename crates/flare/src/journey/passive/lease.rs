@@ -77,6 +77,7 @@ impl Shard {
         let feed = &mut subscriber.lanes[usize::from(lane)].feed;
         feed.lease(attempt.ordinal, now.saturating_add(lease), Box::new(trouble));
         let token = Token::of(number, lane, feed.leased(attempt.ordinal)?);
+        self.shared.desk.counts.leased.add(1);
         self.watch_lease(key, (lane, attempt.ordinal), monotonic + lease);
         self.mark_dirty(key, lane, false);
         token

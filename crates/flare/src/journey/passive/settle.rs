@@ -26,6 +26,18 @@ pub enum Word {
     Expired,
 }
 
+impl Word {
+    /// Its place among [`LEASES`](crate::observe::count::LEASES).
+    fn index(self) -> usize {
+        match self {
+            Word::Success => 0,
+            Word::Discard => 1,
+            Word::Release(_) => 2,
+            Word::Expired => 3,
+        }
+    }
+}
+
 /// A word about a lease; without a token it is about none that there ever was.
 #[derive(Clone, Copy, Debug)]
 pub struct Settlement {
@@ -130,6 +142,9 @@ impl Shard {
             return;
         };
         let verdict = verdict(&subscriber.compiled.spec.retry, trouble, word, now);
+        let counts = &self.shared.desk.counts;
+        counts.leases[word.index()].add(1);
+        counts.judged(&verdict, None);
         let tally = feed.tally_mut();
         match &verdict {
             Verdict::Delivered => {

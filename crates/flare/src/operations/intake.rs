@@ -1,0 +1,49 @@
+//! Documents of origins: understood, committed, and counted by what became of them.
+
+use flare_model::document::Outcome;
+use flare_model::url::DocumentUrl;
+use flare_provider::{ErrorKind, ProviderError};
+
+use super::App;
+use crate::journey::accept::{self, Draft, Refused, Word};
+use crate::observe::count::{Refusal, micros};
+
+impl App {
+    /// Understands what an origin says of a document.
+    pub fn draft(&self, url: DocumentUrl, word: Word) -> Result<Draft, Refused> {
+        let draft = accept::draft(&self.registry, url, word, self.clock.now());
+        draft.inspect_err(|refused| self.count_refused(refused))
+    }
+
+    /// Commits drafts, in order, as one; each has its own outcome.
+    pub async fn commit(&self, drafts: Vec<Draft>) -> Result<Vec<Result<Outcome, Refused>>, ProviderError> {
+        let origin = &self.journey.observe().counts().origin;
+        let (quantity, bytes) = (drafts.len() as u64, drafts.iter().map(Draft::bytes).sum());
+        let began = self.clock.monotonic();
+        let outcomes = accept::commit(&*self.store.documents, drafts).await.inspect_err(|error| {
+            origin.refused[refusal(error) as usize].add_among_many(quantity);
+        })?;
+        origin.commit.record_among_many(micros(self.clock.monotonic().saturating_sub(began)));
+        origin.bytes.add_among_many(bytes);
+        for outcome in &outcomes {
+            match outcome {
+                Ok(outcome) => origin.answered(*outcome),
+                Err(refused) => self.count_refused(refused),
+            }
+        }
+        Ok(outcomes)
+    }
+
+    fn count_refused(&self, refused: &Refused) {
+        let refusal = match refused {
+            Refused::NoResource(_) => Refusal::NoResource,
+            Refused::Unreadable(_) => Refusal::Unreadable,
+            Refused::Store(error) => refusal(error),
+        };
+        self.journey.observe().counts().origin.refused(refusal);
+    }
+}
+
+fn refusal(error: &ProviderError) -> Refusal {
+    if error.kind == ErrorKind::Unavailable { Refusal::Unavailable } else { Refusal::Failed }
+}
