@@ -54,10 +54,10 @@ impl Range {
 
     fn label(self) -> &'static str {
         match self {
-            Range::Minutes => "5 minutes",
-            Range::HalfHour => "30 minutes",
-            Range::Hours => "2 hours",
-            Range::Day => "24 hours",
+            Range::Minutes => "5 min",
+            Range::HalfHour => "30 min",
+            Range::Hours => "2 h",
+            Range::Day => "24 h",
         }
     }
 

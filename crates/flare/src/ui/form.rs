@@ -66,11 +66,6 @@ impl Form {
         self.value(name) == value
     }
 
-    /// Whether a box is ticked.
-    pub fn is_on(&self, name: &str) -> bool {
-        self.values.iter().any(|(known, _)| known == name)
-    }
-
     /// Puts something else into a field.
     pub fn set(&mut self, name: &str, value: impl Into<String>) {
         self.values.retain(|(known, _)| known != name);
