@@ -100,6 +100,7 @@ export class Watch {
   /** Pictures of the page, wide and narrow, light and dark; also checks that nothing sticks out on a phone. */
   async picture(name) {
     const size = this.page.viewportSize();
+    await this.page.evaluate(() => scrollTo(0, 0));
     for (const [width, viewport] of Object.entries(WIDTHS)) {
       await this.page.setViewportSize(viewport);
       for (const scheme of ['light', 'dark']) {
