@@ -81,7 +81,7 @@ test('a form has the words of the API beside the field that they are about, and 
     await watch.picture('subscription-json');
     await json.fill('{"endpoint": ');
     await page.getByRole('button', { name: 'Form', exact: true }).click();
-    await page.getByText('is not JSON').waitFor();
+    await page.locator('#json-error').getByText('is not JSON').waitFor();
     draft.endpoint.url = world.receiver.url('/made/{id}');
     draft.delivery.rateLimit = { quantity: 100, interval: '1s', burst: 5 };
     await json.fill(JSON.stringify(draft));
@@ -190,7 +190,7 @@ test('the page of a subscription moves with the traffic', () =>
     await page.locator('svg.latency rect').first().waitFor({ state: 'attached' });
     await watch.check();
     await watch.picture('subscription');
-    await page.goto(`/ui/subscriptions/${fail.id}`);
+    await page.goto(`/ui/resources/${world.resource.id}/subscriptions/${fail.id}`);
     await page.getByRole('heading', { name: 'What the client lacks' }).waitFor();
     await page.getByText('answered 500').or(page.getByText('500')).first().waitFor();
     await watch.check();
@@ -222,7 +222,7 @@ test('a subscription is paused, resumed and deleted by the keyboard, and each qu
     dialog = await press('Resume');
     assert.match(await dialog.innerText(), /1 change is lagging/);
     await dialog.getByRole('button', { name: 'Resume it' }).press('Enter');
-    await page.getByText('Resumed').waitFor();
+    await page.getByText('Resumed. What changed').waitFor();
     await world.receiver.untilTold('/passing/7', 1);
     await world.flare.until(passing, (status) => status.feed.held === 1);
     await page.reload();

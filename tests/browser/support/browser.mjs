@@ -18,6 +18,9 @@ const PICTURES = process.env.FLARE_SCREENSHOTS === 'docs' ? 'docs/images/ui' : '
 
 const WIDTHS = { wide: { width: 1440, height: 900 }, narrow: { width: 390, height: 844 } };
 
+/** Of a picture of a phone's page, in pixels. */
+const TALLEST = 2000;
+
 const FLAGS = [
   '--disable-gpu',
   '--disable-quic',
@@ -97,6 +100,7 @@ export class Watch {
   /** Pictures of the page, wide and narrow, light and dark; also checks that nothing sticks out on a phone. */
   async picture(name) {
     const size = this.page.viewportSize();
+    await this.page.evaluate(() => scrollTo(0, 0));
     for (const [width, viewport] of Object.entries(WIDTHS)) {
       await this.page.setViewportSize(viewport);
       for (const scheme of ['light', 'dark']) {
@@ -104,7 +108,11 @@ export class Watch {
         await this.#fits();
         const path = join(ROOT, PICTURES, `${name}-${width}-${scheme}.png`);
         await mkdir(dirname(path), { recursive: true });
-        await this.page.screenshot({ path, fullPage: width === 'narrow', animations: 'disabled', caret: 'hide' });
+        const height = await this.page.evaluate(() => document.documentElement.scrollHeight);
+        // A phone's page is shown beyond its window, but not without end.
+        const shown = width === 'narrow' ? Math.min(height, TALLEST) : viewport.height;
+        const clip = { x: 0, y: 0, width: viewport.width, height: shown };
+        await this.page.screenshot({ path, fullPage: true, clip, animations: 'disabled', caret: 'hide' });
       }
     }
     await this.page.emulateMedia({ colorScheme: 'light' });

@@ -42,6 +42,7 @@ pub fn routes() -> Router<Arc<App>> {
         .route("/ui/resources/{rid}/subscriptions/draft", post(create::switch))
         .route("/ui/resources/{rid}/subscriptions/preview", post(preview::handle))
         .route("/ui/resources/{rid}/subscriptions/try", post(trial::handle))
+        .route("/ui/resources/{rid}/subscriptions/{id}", get(show::of_resource))
         .route("/ui/subscriptions/{id}", get(show::handle))
         .route("/ui/subscriptions/{id}/live", get(show::live))
         .route("/ui/subscriptions/{id}/edit", get(edit::form).post(edit::submit))

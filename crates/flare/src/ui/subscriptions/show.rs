@@ -2,7 +2,7 @@
 
 use askama::Template;
 use axum::extract::{Path, State};
-use axum::response::Response;
+use axum::response::{Redirect, Response};
 use flare_model::feed::ClientHas;
 use flare_model::ids::SubscriptionId;
 use flare_model::subscription::Status;
@@ -10,7 +10,7 @@ use http::HeaderMap;
 use http::header::HOST;
 
 use super::attempts::AttemptRow;
-use super::head::{Head, Tab};
+use super::head::{Head, Tab, place};
 use super::plot::Latency;
 use crate::http::AppState;
 use crate::observe::Wanted;
@@ -119,6 +119,11 @@ pub async fn handle(
         now,
         head,
     }))
+}
+
+/// The address that the API has it at leads to its page too.
+pub async fn of_resource(Path((_, id)): Path<(String, String)>) -> Redirect {
+    Redirect::permanent(&place(&encode(&id)))
 }
 
 /// What moves, as it moves.
