@@ -8,6 +8,7 @@
 mod assets;
 mod cluster;
 mod dashboard;
+mod docs;
 mod documents;
 mod explain;
 mod flash;
@@ -58,6 +59,7 @@ pub fn routes() -> Router<Arc<App>> {
         .route("/ui/live/cluster", get(cluster::live))
         .route("/ui/settings", get(settings::handle))
         .merge(subscriptions::routes())
+        .route("/docs", get(docs::handle))
         .route("/ui/{*path}", get(unknown_page))
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn(guard::watch))
