@@ -1,9 +1,11 @@
-//! What contributors run: `cargo xtask test`, `cargo xtask bench` and `cargo xtask assets`.
+//! What contributors run: `cargo xtask test`, `cargo xtask browser`, `cargo xtask bench` and `cargo xtask assets`.
 
 #![allow(clippy::disallowed_methods, reason = "this measures and waits; nothing of it is in the product")]
 
 mod assets;
 mod bench;
+mod browser;
+mod needs;
 mod test;
 
 use clap::{Parser, Subcommand};
@@ -19,6 +21,8 @@ struct Cli {
 enum Command {
     /// Install what the tests need (as root in CI; elsewhere say what is missing) and run every test.
     Test(test::Args),
+    /// Run the tests of the web interface alone, in Chromium; make the pictures of the user guide.
+    Browser(browser::Args),
     /// Fetch what the web interface embeds of others' work, and prepare it.
     Assets(assets::Args),
     /// Run the project's own workloads against the real binary and print a table.
@@ -28,6 +32,7 @@ enum Command {
 fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Test(args) => test::run(&args),
+        Command::Browser(args) => browser::run(&args),
         Command::Assets(args) => assets::run(&args),
         Command::Bench(args) => bench::run(&args),
     }

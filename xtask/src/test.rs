@@ -5,20 +5,14 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
+use crate::browser;
+use crate::needs::{self, Need};
+
 #[derive(clap::Args)]
 pub struct Args {
-    /// Leave out the crash tests and the exhaustive checks.
+    /// Leave out the crash tests, the exhaustive checks and the browser.
     #[arg(long)]
     quick: bool,
-}
-
-/// A program the tests need, and the Debian package that has it.
-struct Need {
-    program: &'static str,
-    /// With these it succeeds where all of it is there.
-    arguments: &'static [&'static str],
-    package: &'static str,
-    why: &'static str,
 }
 
 const NEEDS: [Need; 3] = [
@@ -58,7 +52,11 @@ const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/test-python
 
 /// Runs every test and fails if one does.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    provide()?;
+    // All that is missing is named before anything takes long.
+    needs::provide(&NEEDS)?;
+    if !args.quick {
+        browser::provide()?;
+    }
     provide_libraries()?;
     let mut test = Command::new(env!("CARGO"));
     // With what is not built by default, so that it is tested, too.
@@ -67,32 +65,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         test.args(["--", "--skip", "crashes", "--skip", "check::"]);
     }
     let status = test.status().context("running cargo test")?;
+    // The browser is asked too when others failed, so that one run tells everything.
+    let seen = if args.quick { Ok(()) } else { browser::look(&browser::Args::default()) };
     if !status.success() {
         bail!("some tests failed");
     }
-    Ok(())
-}
-
-fn provide() -> anyhow::Result<()> {
-    let missing: Vec<&Need> = NEEDS.iter().filter(|need| !is_there(need)).collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    for need in &missing {
-        eprintln!("missing: {} (package {}): {}", need.program, need.package, need.why);
-    }
-    if std::env::var_os("CI").is_none() || !is_root() {
-        bail!("install what is missing and try again");
-    }
-    let packages: Vec<&str> = missing.iter().map(|need| need.package).collect();
-    for arguments in [vec!["update"], [&["install", "-y", "--no-install-recommends"], &packages[..]].concat()]
-    {
-        let status = Command::new("apt-get").args(&arguments).status().context("running apt-get")?;
-        if !status.success() {
-            bail!("apt-get {} failed", arguments.join(" "));
-        }
-    }
-    Ok(())
+    seen
 }
 
 /// Installs the libraries into an environment of their own, once for each list of them.
@@ -112,13 +90,4 @@ fn provide_libraries() -> anyhow::Result<()> {
         bail!("pip could not install {}: the tests verify with them", LIBRARIES.join(", "));
     }
     std::fs::write(&list, wanted).context("noting what was installed")
-}
-
-fn is_there(need: &Need) -> bool {
-    let run = Command::new(need.program).args(need.arguments).output();
-    run.is_ok_and(|output| output.status.success())
-}
-
-fn is_root() -> bool {
-    Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout.trim_ascii() == b"0")
 }

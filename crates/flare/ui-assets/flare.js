@@ -46,12 +46,27 @@
     }
   });
 
+  // What depends on some fields is asked for again when one of them changes: by the button that asks for it.
+  document.addEventListener("change", (event) => {
+    const fields = event.target.closest("[data-refresh]");
+    if (fields) document.getElementById(fields.dataset.refresh)?.click();
+  });
+
+  // A field that belongs to a choice chooses it.
+  document.addEventListener("input", (event) => {
+    const more = event.target.closest("[data-for]");
+    const choice = more?.closest("fieldset")?.querySelector(`input[type=radio][value="${more.dataset.for}"]`);
+    if (choice) choice.checked = true;
+  });
+
   // Turbo's own bar brings a style of its own, which the policy of the pages does not let in.
   document.addEventListener("DOMContentLoaded", () => window.Turbo?.config && (window.Turbo.config.drive.progressBarDelay = 1e9));
   let waiting;
   const settle = () => { clearTimeout(waiting); root.classList.remove("visiting"); };
   document.addEventListener("turbo:visit", () => { settle(); waiting = setTimeout(() => root.classList.add("visiting"), 300); });
   document.addEventListener("turbo:submit-start", () => { settle(); waiting = setTimeout(() => root.classList.add("visiting"), 300); });
+  // What was asked is answered: a question that stays open would keep the next page from being used.
+  document.addEventListener("turbo:submit-start", () => document.querySelectorAll("dialog[open]").forEach((dialog) => dialog.close()));
   document.addEventListener("turbo:submit-end", settle);
   document.addEventListener("turbo:load", settle);
   document.addEventListener("turbo:render", settle);

@@ -273,6 +273,19 @@ pub enum Status {
     Active,
 }
 
+impl Status {
+    /// As users write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Disabled => "disabled",
+            Status::Paused => "paused",
+            Status::Failing => "failing",
+            Status::Preparing => "preparing",
+            Status::Active => "active",
+        }
+    }
+}
+
 /// A subscription as users see it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -269,8 +269,6 @@ section! {
         enabled: bool = true;
         /// Pages that may move at once.
         listeners: usize = 64, in 0..=4096;
-        /// How often a page that moves does so.
-        interval: Duration = secs(1), in ms(100)..=secs(60);
     }
 }
 

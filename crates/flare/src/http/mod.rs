@@ -9,7 +9,7 @@ mod filters;
 mod insight;
 pub mod openapi;
 pub mod page;
-mod query;
+pub mod query;
 mod resources;
 pub mod server;
 mod subscriptions;

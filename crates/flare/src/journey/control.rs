@@ -18,6 +18,7 @@ use super::errand::Errand;
 use super::examine::{Examined, ListOwed, Owed};
 use super::passive::Ask;
 use super::subscriber::Standstill;
+use super::survey::Survey;
 use super::trial::{Trial, Tried};
 
 /// A request to a delivery thread. All of them are small and quick.
@@ -79,6 +80,8 @@ pub enum Command {
     Dead(SubscriptionNumber, oneshot::Sender<Vec<(u8, Ordinal)>>),
     /// How all of its subscriptions stand.
     Census(oneshot::Sender<Census>),
+    /// Which of its subscriptions stand out.
+    Survey(oneshot::Sender<Survey>),
     /// Sends something that is no notification.
     Errand(Box<Errand>),
     /// What a passive subscription is asked for, and the leases it gave.

@@ -34,6 +34,7 @@ mod shard;
 mod signature;
 mod states;
 mod subscriber;
+mod survey;
 mod sweeping;
 mod tail;
 mod take;
@@ -62,6 +63,7 @@ pub use message::replay_id;
 pub use shard::ShardLimits;
 pub use signature::Signer;
 pub use subscriber::Standstill;
+pub use survey::{Notable, Survey};
 pub use trial::{Trial, Tried};
 
 use crate::door::{Chance, Clock};
@@ -265,6 +267,21 @@ impl Journey {
             let one = answer.await.ok()?;
             all.gauges.add(&one.gauges);
             all.took = all.took.max(one.took);
+        }
+        Some(all)
+    }
+
+    /// Which subscriptions stand out, of all threads. `None`: the node is stopping.
+    pub async fn survey(&self) -> Option<Survey> {
+        let mut answers = Vec::with_capacity(self.threads.len());
+        for thread in &self.threads {
+            let (reply, answer) = oneshot::channel();
+            let _ = thread.send(Command::Survey(reply)).await;
+            answers.push(answer);
+        }
+        let mut all = Survey::new();
+        for answer in answers {
+            survey::add(&mut all, answer.await.ok()?);
         }
         Some(all)
     }

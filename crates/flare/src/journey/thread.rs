@@ -23,6 +23,7 @@ use super::pace::{Bucket, Fortune};
 use super::recorder;
 use super::shard::{Shard, Shared};
 use super::subscriber::{FeedLane, Standstill, Subscriber};
+use super::survey;
 use super::sweeping;
 use super::tail::{Bell, Tails};
 use super::trial;
@@ -170,6 +171,9 @@ fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
         }
         Command::Census(reply) => {
             shard.tasks.spawn_local(census::take(shard.handle(), reply));
+        }
+        Command::Survey(reply) => {
+            shard.tasks.spawn_local(survey::take(shard.handle(), reply));
         }
         Command::Errand(errand) => {
             shard.tasks.spawn_local(errand::run(shard.shared.clone(), *errand));

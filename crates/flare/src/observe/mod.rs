@@ -25,10 +25,10 @@ use parking_lot::Mutex;
 pub use attempt::{Entry, Exchange, Outcome, Phases, Spans};
 pub use count::Counts;
 pub use gauges::Gauges;
-pub use history::point::Point;
-pub use history::{History, SAMPLE, Sample};
+pub use history::point::{Percentiles, Point};
+pub use history::{History, SAMPLE, Sample, Series};
 pub use tail::{News, Watcher};
-pub use view::{AttemptDetail, AttemptView, RequestView, ResponseView, Timing};
+pub use view::{AttemptDetail, AttemptView, Headers, RequestView, ResponseView, Timing};
 
 use crate::journey::{Ending, Job};
 use attempt::{Ended, Id};

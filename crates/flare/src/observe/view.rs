@@ -58,13 +58,13 @@ pub struct AttemptView {
 #[serde(rename_all = "camelCase")]
 pub struct Timing {
     /// From the acceptance of the change to the attempt; of a first attempt only.
-    queued: Option<HumanDuration>,
+    pub queued: Option<HumanDuration>,
     /// How long connecting took; nothing where an open connection was used.
-    connect: Option<HumanDuration>,
+    pub connect: Option<HumanDuration>,
     /// Until the head of the answer was there.
-    first_byte: Option<HumanDuration>,
+    pub first_byte: Option<HumanDuration>,
     /// Until the end of the answer.
-    total: HumanDuration,
+    pub total: HumanDuration,
 }
 
 /// One attempt, whole.

@@ -6,6 +6,7 @@ mod drift;
 mod explain;
 mod filters;
 mod history;
+mod holders;
 mod intake;
 mod metrics;
 mod notices;
@@ -14,12 +15,15 @@ mod passive;
 mod replays;
 mod resources;
 mod retention;
+mod retries;
 mod sampling;
+mod search;
 mod secrets;
 mod shards;
 mod subscriptions;
 mod telemetry;
 mod trials;
+mod trouble;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,16 +40,19 @@ use tokio_util::sync::CancellationToken;
 pub use dead_letters::DeadLetterView;
 pub use drift::{DriftQuery, DriftView, Place};
 pub use filters::{Trial, TrialView};
+pub use holders::{HolderView, HoldersQuery};
 pub use notices::Notices;
-pub use overview::OverviewView;
+pub use overview::{OverviewView, Standing, SubscriptionQuery};
 pub use passive::{
     DeliverQuery, DeliverView, ReserveQuery, ReserveView, SettleDraft, SettleView, StreamQuery,
 };
 pub use replays::{ReplayDraft, ReplayView};
+pub use search::{FoundView, SearchQuery};
 pub use secrets::{Rotation, RotationDraft};
 pub use shards::Rearrangements;
 pub use subscriptions::StatusView;
 pub use trials::{TestDraft, TestView};
+use trouble::Trouble;
 
 use crate::config::{Config, Entry};
 use crate::door::Clock;
@@ -107,6 +114,8 @@ pub struct App {
     pub settings: Vec<Entry>,
     /// The pages of the web interface that move.
     pub live: Live,
+    /// Who fails or is disabled.
+    trouble: Trouble,
     /// Traces and metrics for a collector, where one is configured.
     pub telemetry: Option<Telemetry>,
     /// The part of it that every request asks for.
@@ -153,6 +162,7 @@ impl App {
         App {
             live: Live::new(config.ui.listeners),
             settings: Vec::new(),
+            trouble: Trouble::default(),
             config,
             clock,
             store,
@@ -206,7 +216,11 @@ impl App {
             after = last.number;
             let mut batch = Vec::with_capacity(entities.len());
             for entity in entities {
-                batch.push(self.compile(&entity).map_err(|failure| corrupt(&entity, &failure))?);
+                let subscription = self.compile(&entity).map_err(|failure| corrupt(&entity, &failure))?;
+                if let Some(disabled) = &subscription.stored.disabled {
+                    self.trouble.report(subscription.id().clone(), disabled.since);
+                }
+                batch.push(subscription);
             }
             self.take_over(batch, false).await?;
         }
@@ -271,6 +285,7 @@ impl App {
             let (id, reason, at) = match event {
                 Event::Disable { id, reason, at } => (id, reason, at),
                 Event::Failing { id, since, at } => {
+                    self.trouble.report(id.clone(), since);
                     self.tell_failing(id, since, at);
                     continue;
                 }

@@ -1,12 +1,20 @@
-//! How all subscriptions stand, whatever their resource: what an operator looks at first.
+//! How subscriptions stand, whatever their resource: what an operator looks at first, and what is looked for.
+//!
+//! The catalog is in memory and searched there. Delivery threads are asked about the subscriptions of one page, and,
+//! where the state is asked for, once each for those that stand out: never about every subscription one by one.
+
+use std::sync::Arc;
 
 use flare_model::ids::{ResourceId, SubscriptionId};
+use flare_model::subscription::Status;
+use futures_util::future::join_all;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::subscriptions::StatusView;
 use super::{App, Done, Failure};
-use crate::registry::Slice;
+use crate::journey::{Inspection, Notable, Survey};
+use crate::registry::{Slice, Subscription};
 
 /// One subscription in the list.
 #[derive(Serialize, JsonSchema)]
@@ -20,23 +28,127 @@ pub struct OverviewView {
     pub status: StatusView,
 }
 
+/// Which subscriptions.
+#[derive(Clone, Debug, Default)]
+pub struct SubscriptionQuery {
+    /// Only of this resource.
+    pub resource: Option<ResourceId>,
+    /// Only those with this in their id, in a url of theirs or in the resource's, in any case.
+    pub words: Option<String>,
+    /// Only those that stand so.
+    pub status: Option<Status>,
+    /// After so many.
+    pub offset: usize,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// A subscription, and how it stands.
+pub struct Standing {
+    /// The subscription.
+    pub subscription: Arc<Subscription>,
+    /// How it stands.
+    pub status: StatusView,
+}
+
+/// A subscription that gave something up.
+pub struct Burdened {
+    /// The subscription.
+    pub subscription: Arc<Subscription>,
+    /// How many documents.
+    pub dead_letters: u64,
+}
+
 impl App {
     /// A part of all subscriptions, by resource and in order of creation, and how each stands.
     pub async fn overview(&self, offset: usize, limit: usize) -> Done<Slice<OverviewView>> {
         let part = self.registry.all_subscriptions(offset, limit);
-        let mut entries = Vec::with_capacity(part.entries.len());
-        for subscription in part.entries {
-            let status = match self.status_view(&subscription).await {
-                Ok(status) => status,
-                // Deleted meanwhile: the list goes on without it.
-                Err(Failure::Stopping) if self.registry.subscription_by_id(subscription.id()).is_none() => {
-                    continue;
-                }
-                Err(failure) => return Err(failure),
-            };
-            let resource = subscription.compiled.resource.id().clone();
-            entries.push(OverviewView { id: subscription.id().clone(), resource, status });
-        }
-        Ok(Slice { total: part.total, entries })
+        let entries = self.standings(part.entries).await?.into_iter().map(|standing| OverviewView {
+            id: standing.subscription.id().clone(),
+            resource: standing.subscription.compiled.resource.id().clone(),
+            status: standing.status,
+        });
+        Ok(Slice { total: part.total, entries: entries.collect() })
     }
+
+    /// A part of the subscriptions that are looked for, and how each stands.
+    pub async fn find_subscriptions(&self, query: &SubscriptionQuery) -> Done<Slice<Standing>> {
+        let of = |offset, limit| match &query.resource {
+            Some(resource) => self.registry.subscriptions(resource, offset, limit),
+            None => self.registry.all_subscriptions(offset, limit),
+        };
+        let part = if query.words.is_none() && query.status.is_none() {
+            of(query.offset, query.limit)
+        } else {
+            let mut found = of(0, usize::MAX).entries;
+            if let Some(words) = &query.words {
+                let words = words.to_lowercase();
+                found.retain(|subscription| mentions(subscription, &words));
+            }
+            if let Some(status) = query.status {
+                let survey = self.survey().await?;
+                found.retain(|subscription| self.status_by(&survey, subscription) == status);
+            }
+            let entries = found.iter().skip(query.offset).take(query.limit).cloned().collect();
+            Slice { total: found.len(), entries }
+        };
+        Ok(Slice { total: part.total, entries: self.standings(part.entries).await? })
+    }
+
+    /// A part of the subscriptions that gave something up, those with the most first.
+    pub async fn burdened(&self, offset: usize, limit: usize) -> Done<Slice<Burdened>> {
+        let survey = self.survey().await?;
+        let all = self.registry.all_subscriptions(0, usize::MAX).entries.into_iter();
+        let mut found: Vec<Burdened> = all
+            .filter_map(|subscription| {
+                let dead_letters = survey.get(&subscription.number())?.dead_letters;
+                (dead_letters > 0).then_some(Burdened { subscription, dead_letters })
+            })
+            .collect();
+        found.sort_by_key(|one| std::cmp::Reverse(one.dead_letters));
+        let total = found.len();
+        Ok(Slice { total, entries: found.into_iter().skip(offset).take(limit).collect() })
+    }
+
+    async fn survey(&self) -> Done<Survey> {
+        self.journey.survey().await.ok_or(Failure::Stopping)
+    }
+
+    /// The state of a subscription, by what a survey says of it.
+    fn status_by(&self, survey: &Survey, subscription: &Subscription) -> Status {
+        let seen = match survey.get(&subscription.number()).cloned() {
+            Some(Notable { failing_since, preparing, .. }) => {
+                Inspection { failing_since, preparing, ..Inspection::default() }
+            }
+            None => Inspection::default(),
+        };
+        self.status_of(&subscription.stored, &seen).0
+    }
+
+    /// How each of these stands. All are asked at once: a busy thread is waited for once, not once for each.
+    async fn standings(&self, subscriptions: Vec<Arc<Subscription>>) -> Done<Vec<Standing>> {
+        let asked = subscriptions.iter().map(|subscription| self.status_view(subscription));
+        let answers = join_all(asked).await;
+        let mut standings = Vec::with_capacity(subscriptions.len());
+        for (subscription, answer) in subscriptions.into_iter().zip(answers) {
+            match answer {
+                Ok(status) => standings.push(Standing { subscription, status }),
+                // Deleted meanwhile: the list goes on without it.
+                Err(Failure::Stopping) if self.registry.subscription_by_id(subscription.id()).is_none() => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(standings)
+    }
+}
+
+/// Whether words in lower case stand in what one would look for a subscription by.
+fn mentions(subscription: &Subscription, words: &str) -> bool {
+    let endpoint = &subscription.stored.draft.endpoint;
+    let actions = [&endpoint.actions.create, &endpoint.actions.update, &endpoint.actions.delete];
+    let own = actions.into_iter().flatten().filter_map(|action| action.url.as_deref());
+    let mut texts = own
+        .chain(endpoint.url.as_deref())
+        .chain([subscription.id().as_str(), &subscription.compiled.resource.view.endpoint]);
+    texts.any(|text| text.to_lowercase().contains(words))
 }

@@ -20,9 +20,9 @@ use crate::vault::Closed;
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct RotationDraft {
     /// The new secret; one is drawn where none is given.
-    secret: Option<Secret>,
+    pub secret: Option<Secret>,
     /// How long the former signs too; `0s`: not at all.
-    overlap: Option<HumanDuration>,
+    pub overlap: Option<HumanDuration>,
 }
 
 /// What a rotation answers: the only time that the new secret is shown.
@@ -30,12 +30,12 @@ pub struct RotationDraft {
 #[serde(rename_all = "camelCase")]
 pub struct Rotation {
     /// The new secret.
-    secret: String,
+    pub secret: String,
     /// Since when it signs.
-    created_at: Timestamp,
+    pub created_at: Timestamp,
     /// Until when the former secret signs too.
     #[serde(skip_serializing_if = "Option::is_none")]
-    former_ends_at: Option<Timestamp>,
+    pub former_ends_at: Option<Timestamp>,
 }
 
 impl App {

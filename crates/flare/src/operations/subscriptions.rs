@@ -314,6 +314,7 @@ impl App {
                 let (since, reason) = (disabled.since, disabled.reason.clone());
                 let disabled = self.keep(&current, |stored| stored.disabled = Some(disabled)).await?;
                 self.stand(&disabled, None).await;
+                self.trouble.report(id.clone(), since);
                 self.tell_disabled(id.clone(), since, reason);
             }
         }
@@ -401,7 +402,11 @@ impl App {
         })
     }
 
-    fn status_of(&self, stored: &Stored, seen: &Inspection) -> (Status, Timestamp, Option<String>) {
+    pub(super) fn status_of(
+        &self,
+        stored: &Stored,
+        seen: &Inspection,
+    ) -> (Status, Timestamp, Option<String>) {
         if let Some(disabled) = &stored.disabled {
             return (Status::Disabled, disabled.since, Some(disabled.reason.clone()));
         }

@@ -40,23 +40,23 @@ pub struct TestDraft {
 #[schemars(rename = "TestResult")]
 pub struct TestView {
     /// How it ended.
-    outcome: Outcome,
+    pub outcome: Outcome,
     /// About which document.
-    document: String,
+    pub document: String,
     /// What was told.
-    action: Action,
+    pub action: Action,
     /// The notification's id.
-    webhook_id: String,
+    pub webhook_id: String,
     /// When it began.
-    began_at: Timestamp,
+    pub began_at: Timestamp,
     /// How long its parts took.
-    timing: Timing,
+    pub timing: Timing,
     /// What was sent.
-    request: RequestView,
+    pub request: RequestView,
     /// What came back, where anything did.
-    response: Option<ResponseView>,
+    pub response: Option<ResponseView>,
     /// What went wrong where there was no answer.
-    error: Option<String>,
+    pub error: Option<String>,
 }
 
 impl App {
@@ -122,7 +122,7 @@ impl App {
     }
 
     /// A document of a resource by its url.
-    async fn document_of(&self, resource: &Resource, url: &str) -> Done<Document> {
+    pub async fn document_of(&self, resource: &Resource, url: &str) -> Done<Document> {
         let url = self.document_url(url)?;
         let mine = self.registry.find(&url).is_some_and(|owner| owner.number == resource.number);
         let found = match mine {

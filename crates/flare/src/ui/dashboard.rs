@@ -1,20 +1,82 @@
 //! `GET /ui`: how it goes, as it goes.
 
+use std::time::Duration;
+
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 
 use super::live::{self, Topic};
 use super::page::{Frame, PageError, Section, Visit, html};
+use super::plot::{Drawing, Join, Line, Plot, Unit, Window};
 use super::text;
 use crate::http::AppState;
 use crate::http::error::ApiError;
+use crate::observe::{Gauges, Percentiles, Point, Series};
 use crate::operations::{App, Done};
+
+/// Clients in trouble that are shown; the list of subscriptions has all.
+const TROUBLED: usize = 8;
+
+/// How far back the plots go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Range {
+    /// Five minutes.
+    Minutes,
+    /// Half an hour.
+    HalfHour,
+    /// Two hours.
+    Hours,
+    /// A day.
+    Day,
+}
+
+impl Range {
+    const ALL: [Range; 4] = [Range::Minutes, Range::HalfHour, Range::Hours, Range::Day];
+
+    fn of(text: Option<&str>) -> Range {
+        Range::ALL.into_iter().find(|range| Some(range.name()) == text).unwrap_or(Range::Minutes)
+    }
+
+    /// Its name in the address.
+    fn name(self) -> &'static str {
+        match self {
+            Range::Minutes => "5m",
+            Range::HalfHour => "30m",
+            Range::Hours => "2h",
+            Range::Day => "24h",
+        }
+    }
+
+    fn is(&self, other: &Range) -> bool {
+        self == other
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            Range::Minutes => "5 min",
+            Range::HalfHour => "30 min",
+            Range::Hours => "2 h",
+            Range::Day => "24 h",
+        }
+    }
+
+    fn span(self) -> Duration {
+        Duration::from_secs(match self {
+            Range::Minutes => 300,
+            Range::HalfHour => 1800,
+            Range::Hours => 7200,
+            Range::Day => 86_400,
+        })
+    }
+}
 
 #[derive(Template)]
 #[template(path = "dashboard.html")]
 struct Page {
     frame: Frame,
+    range: Range,
+    ranges: [Range; 4],
     now: Now,
 }
 
@@ -23,37 +85,167 @@ struct Page {
 #[template(path = "dashboard-now.html")]
 struct Now {
     resources: u64,
-    subscriptions: u64,
     documents: u64,
     tombstones: u64,
+    accepted: String,
+    delivered: String,
+    failed: String,
+    latency: String,
+    gauges: Gauges,
+    troubled: Vec<Troubled>,
+    plots: Vec<Drawing>,
+}
+
+/// A client in trouble.
+struct Troubled {
+    id: String,
+    resource: String,
+    url: String,
+    status: &'static str,
+    since: String,
+    reason: String,
+    lagging: u64,
 }
 
 /// Shows the dashboard.
 pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, PageError> {
-    let now = Now::of(&app).await?;
-    Ok(html(&Page { frame: visit.frame(Section::Dashboard, "Dashboard"), now }))
+    let range = Range::of(visit.query("range").as_deref());
+    let now = Now::of(&app, range).await?;
+    let frame = visit.frame(Section::Dashboard, "Dashboard");
+    Ok(html(&Page { frame, range, ranges: Range::ALL, now }))
 }
 
 /// What moves, as it moves.
-pub async fn live(State(app): AppState) -> Result<Response, ApiError> {
-    live::listen(&app, Topic::Dashboard)
+pub async fn live(State(app): AppState, visit: Visit) -> Result<Response, ApiError> {
+    live::listen(&app, Topic::Dashboard(Range::of(visit.query("range").as_deref())))
 }
 
 /// The streams of the dashboard.
-pub async fn stream(app: &App) -> Option<String> {
-    let now = Now::of(app).await.ok()?;
+pub async fn stream(app: &App, range: Range) -> Option<String> {
+    let now = Now::of(app, range).await.ok()?;
     Some(live::replace("now", &now.render().ok()?))
 }
 
 impl Now {
-    async fn of(app: &App) -> Done<Now> {
-        let (resources, subscriptions) = app.registry.counts();
+    async fn of(app: &App, range: Range) -> Done<Now> {
+        let (resources, _) = app.registry.counts();
         let lanes = app.store.documents.lanes().await?;
+        let series = app.history.last(range.span());
+        let newest = app.history.last(Duration::from_secs(3)).points.pop();
+        let rate = |read: fn(&Point) -> f64| Unit::PerSecond.say(newest.as_ref().map_or(0.0, read));
+        let latency = series.points.iter().rev().find_map(|point| point.latency);
         Ok(Now {
             resources: resources as u64,
-            subscriptions: subscriptions as u64,
             documents: lanes.iter().map(|lane| lane.documents).sum(),
             tombstones: lanes.iter().map(|lane| lane.tombstones).sum(),
+            accepted: rate(|point| point.accepted),
+            delivered: rate(|point| point.delivered),
+            failed: rate(|point| point.failed),
+            latency: latency.map_or_else(|| "none yet".to_owned(), |latency| Unit::Time.say(latency.p95)),
+            gauges: app.history.latest().map(|sample| sample.gauges.clone()).unwrap_or_default(),
+            troubled: troubled(app).await?,
+            plots: plots(&series, &Window { now: app.clock.now(), span: range.span(), step: series.step }),
         })
     }
+
+    fn subscriptions(&self) -> u64 {
+        self.gauges.subscriptions.each().iter().map(|(_, quantity)| quantity).sum()
+    }
+
+    /// The states that some subscription is in.
+    fn states(&self) -> Vec<(&'static str, u64)> {
+        self.gauges.subscriptions.each().into_iter().filter(|(_, quantity)| *quantity > 0).collect()
+    }
+}
+
+async fn troubled(app: &App) -> Done<Vec<Troubled>> {
+    let now = app.clock.now();
+    let found = app.troubled(TROUBLED).await?;
+    Ok(found
+        .into_iter()
+        .map(|view| {
+            let known = app.registry.subscription_by_id(&view.id);
+            Troubled {
+                url: known.map(|known| text::client(&known)).unwrap_or_default(),
+                id: view.id.to_string(),
+                resource: view.resource.to_string(),
+                status: view.status.status.as_str(),
+                since: text::ago(now, view.status.since),
+                reason: view.status.reason.unwrap_or_default(),
+                lagging: view.status.feed.lagging,
+            }
+        })
+        .collect())
+}
+
+/// The plots, from the points of a time.
+fn plots(series: &Series, window: &Window) -> Vec<Drawing> {
+    let line = |label, class, read: fn(&Point) -> Option<f64>| {
+        Line::new(label, class, series.points.iter().map(|point| (point.at, read(point))))
+    };
+    let percentiles = |read: fn(&Point) -> Option<Percentiles>| {
+        let part = |label, class, part: fn(&Percentiles) -> f64| {
+            let values = series.points.iter().map(|point| (point.at, read(point).as_ref().map(part)));
+            Line::new(label, class, values)
+        };
+        vec![part("99 %", "c", |p| p.p99), part("95 %", "b", |p| p.p95), part("50 %", "a", |p| p.p50)]
+    };
+    let plots = [
+        Plot {
+            id: "deliveries",
+            title: "Delivered per second",
+            unit: Unit::PerSecond,
+            join: Join::Mean,
+            lines: vec![
+                line("delivered", "a", |point| Some(point.delivered)),
+                line("discarded", "d", |point| Some(point.discarded)),
+            ],
+        },
+        Plot {
+            id: "changes",
+            title: "Changes per second",
+            unit: Unit::PerSecond,
+            join: Join::Mean,
+            lines: vec![
+                line("accepted", "a", |point| Some(point.accepted)),
+                line("without news", "d", |point| Some(point.unchanged)),
+                line("refused", "bad", |point| Some(point.refused)),
+            ],
+        },
+        Plot {
+            id: "latency",
+            title: "From change to client",
+            unit: Unit::Time,
+            join: Join::Highest,
+            lines: percentiles(|point| point.latency),
+        },
+        Plot {
+            id: "answers",
+            title: "Clients' answers",
+            unit: Unit::Time,
+            join: Join::Highest,
+            lines: percentiles(|point| point.attempt),
+        },
+        Plot {
+            id: "backlog",
+            title: "Backlog",
+            unit: Unit::Count,
+            join: Join::Highest,
+            lines: vec![
+                line("owed", "a", |point| Some(point.gauges.backlog as f64)),
+                line("waiting for a retry", "c", |point| Some(point.gauges.waiting as f64)),
+            ],
+        },
+        Plot {
+            id: "failures",
+            title: "Failures per second",
+            unit: Unit::PerSecond,
+            join: Join::Mean,
+            lines: vec![
+                line("failed attempts", "c", |point| Some(point.failed)),
+                line("given up", "bad", |point| Some(point.given_up)),
+            ],
+        },
+    ];
+    plots.into_iter().map(|plot| plot.draw(window)).collect()
 }

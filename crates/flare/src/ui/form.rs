@@ -66,11 +66,6 @@ impl Form {
         self.value(name) == value
     }
 
-    /// Whether a box is ticked.
-    pub fn is_on(&self, name: &str) -> bool {
-        self.values.iter().any(|(known, _)| known == name)
-    }
-
     /// Puts something else into a field.
     pub fn set(&mut self, name: &str, value: impl Into<String>) {
         self.values.retain(|(known, _)| known != name);
@@ -151,6 +146,14 @@ impl Assembly {
             if let Some(value) = form.given(name) {
                 self.set(name, value);
             }
+        }
+        self
+    }
+
+    /// Takes fields over as text, empty ones too: what the API says to an empty one is to be seen.
+    pub fn required(&mut self, form: &Form, names: &[&str]) -> &mut Assembly {
+        for name in names {
+            self.set(name, form.value(name).trim());
         }
         self
     }

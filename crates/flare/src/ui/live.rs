@@ -1,5 +1,6 @@
-//! What moves while one looks: a page listens to a topic, and once a second (`ui.interval`) each topic that someone
-//! listens to is rendered, once for all its listeners, and sent to them as Turbo Streams over Server-Sent Events.
+//! What moves while one looks: a page listens to a topic, and with every sample of the history, once a second, each
+//! topic that someone listens to is rendered, once for all its listeners, and sent to them as Turbo Streams over
+//! Server-Sent Events.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -10,26 +11,40 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
+use flare_model::ids::SubscriptionId;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use http::header::{CONTENT_TYPE, HeaderValue};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
-use super::dashboard;
+use super::dashboard::{self, Range};
+use super::{cluster, subscriptions};
 use crate::http::error::ApiError;
 use crate::operations::App;
 
 /// What can be listened to. A page that moves has one of its own, and an arm in [`render`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Topic {
-    /// The dashboard.
-    Dashboard,
+    /// The dashboard, over a range of time.
+    Dashboard(Range),
+    /// The node.
+    Cluster,
+    /// How a subscription stands.
+    Subscription(SubscriptionId),
+    /// Its last attempts.
+    Attempts(SubscriptionId),
+    /// The progress of its replays.
+    Replays(SubscriptionId),
 }
 
 /// The streams of a topic, as they are now; `None` where there is nothing to show any more.
 async fn render(app: &App, topic: &Topic) -> Option<String> {
     match topic {
-        Topic::Dashboard => dashboard::stream(app).await,
+        Topic::Cluster => cluster::stream(app).await,
+        Topic::Dashboard(range) => dashboard::stream(app, *range).await,
+        Topic::Subscription(id) => subscriptions::show_stream(app, id).await,
+        Topic::Attempts(id) => subscriptions::attempts_stream(app, id).await,
+        Topic::Replays(id) => subscriptions::replays_stream(app, id).await,
     }
 }
 
@@ -82,13 +97,13 @@ impl Live {
 
 /// Renders what is listened to, for as long as the node lives. Without listeners it sleeps.
 pub async fn run(app: &App) {
+    let mut samples = app.history.watch();
     loop {
         let topics = app.live.listened();
         if topics.is_empty() {
             app.live.wanted.notified().await;
             continue;
         }
-        let begun = app.clock.monotonic();
         for topic in topics {
             // A mistake in a page must not end the node: the page stands still, and the log says why.
             match AssertUnwindSafe(render(app, &topic)).catch_unwind().await {
@@ -97,10 +112,9 @@ pub async fn run(app: &App) {
                 Err(_) => tracing::error!(topic = ?topic, "a live page could not be rendered"),
             }
         }
-        let spent = app.clock.monotonic().saturating_sub(begun);
-        let pause = tokio::time::sleep(app.config.ui.interval.saturating_sub(spent));
         tokio::select! {
-            () = pause => {}
+            // The history lives as long as the node.
+            _ = samples.changed() => {}
             () = app.live.wanted.notified() => {}
         }
     }
@@ -155,14 +169,15 @@ mod tests {
 
     #[tokio::test]
     async fn topics_without_listeners_are_forgotten_and_their_room_is_free_again() {
+        const LIVE: Topic = Topic::Dashboard(Range::Minutes);
         let live = Live::new(1);
-        let first = live.subscribe(Topic::Dashboard).unwrap();
-        assert!(live.subscribe(Topic::Dashboard).is_err());
-        assert_eq!(live.listened(), [Topic::Dashboard]);
+        let first = live.subscribe(LIVE).unwrap();
+        assert!(live.subscribe(LIVE).is_err());
+        assert_eq!(live.listened(), [LIVE]);
         drop(first);
         assert!(live.listened().is_empty());
-        let (_room, mut again) = live.subscribe(Topic::Dashboard).unwrap();
-        live.publish(&Topic::Dashboard, Bytes::from_static(b"x"));
+        let (_room, mut again) = live.subscribe(LIVE).unwrap();
+        live.publish(&LIVE, Bytes::from_static(b"x"));
         again.changed().await.unwrap();
     }
 }

@@ -6,8 +6,11 @@
 //! (what a browser may do here).
 
 mod assets;
+mod cluster;
 mod dashboard;
 mod docs;
+mod documents;
+mod explain;
 mod flash;
 mod form;
 mod guard;
@@ -15,7 +18,10 @@ mod icons;
 pub mod live;
 mod page;
 mod pager;
+mod plot;
 mod resources;
+mod settings;
+mod subscriptions;
 mod text;
 
 use std::sync::Arc;
@@ -44,6 +50,15 @@ pub fn routes() -> Router<Arc<App>> {
         .route("/ui/resources/new", get(resources::create::form).post(resources::create::submit))
         .route("/ui/resources/{rid}", get(resources::show::handle))
         .route("/ui/resources/{rid}/delete", post(resources::delete::submit))
+        .route("/ui/documents", get(documents::search::handle))
+        .route("/ui/documents/show", get(documents::show::handle))
+        .route("/ui/documents/put", get(documents::put::form).post(documents::put::submit))
+        .route("/ui/documents/delete", post(documents::delete::submit))
+        .route("/ui/explain", get(explain::handle))
+        .route("/ui/cluster", get(cluster::handle))
+        .route("/ui/live/cluster", get(cluster::live))
+        .route("/ui/settings", get(settings::handle))
+        .merge(subscriptions::routes())
         .route("/docs", get(docs::handle))
         .route("/ui/{*path}", get(unknown_page))
         .method_not_allowed_fallback(wrong_method)

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use askama::Template;
 use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse, Response};
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::{CONTENT_TYPE, HOST, HeaderValue};
 use http::request::Parts;
 use http::{StatusCode, Uri};
 
@@ -86,6 +86,7 @@ impl Crumb {
 /// A browser's visit: what the frame needs to know of the request. Every handler of a page takes one.
 pub struct Visit {
     uri: Uri,
+    base: String,
     flash: Option<Flash>,
 }
 
@@ -93,14 +94,17 @@ impl<S: Sync> FromRequestParts<S> for Visit {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Visit, Infallible> {
-        Ok(Visit { uri: parts.uri.clone(), flash: Flash::read(&parts.headers) })
+        let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:8080");
+        let base = format!("http://{host}");
+        Ok(Visit { uri: parts.uri.clone(), base, flash: Flash::read(&parts.headers) })
     }
 }
 
 impl Visit {
     /// The frame of a page with a title. It becomes the last step on the way, which begins with the section.
-    pub fn frame(self, section: Section, title: impl Into<String>) -> Frame {
-        Frame { section, title: title.into(), crumbs: Vec::new(), flash: self.flash }
+    pub fn frame(&self, section: Section, title: impl Into<String>) -> Frame {
+        let (flash, base) = (self.flash.clone(), self.base.clone());
+        Frame { section, title: title.into(), crumbs: Vec::new(), flash, base }
     }
 
     /// A parameter of the query; an empty one is none.
@@ -132,6 +136,8 @@ pub struct Frame {
     pub crumbs: Vec<Crumb>,
     /// What was just done.
     pub flash: Option<Flash>,
+    /// How this Flare was reached, for commands to copy.
+    pub base: String,
 }
 
 impl Frame {
@@ -149,6 +155,12 @@ impl Frame {
     /// Whether an entry of the menu is lit.
     pub fn is_in(&self, entry: &Entry) -> bool {
         self.section == entry.section
+    }
+
+    /// The command that makes a first resource.
+    pub fn first_resource(&self) -> String {
+        let body = r#"{"endpoint":"http://api.company.com/users/{id}","change":{"field":"version"}}"#;
+        format!("curl -X POST {}/resources -d '{body}'", self.base)
     }
 
     /// The version, for the foot of the page.
@@ -194,8 +206,13 @@ struct ProblemPage<'a> {
 impl IntoResponse for PageError {
     fn into_response(self) -> Response {
         let (status, title, detail) = self.0.parts();
-        let frame =
-            Frame { section: Section::Elsewhere, title: title.to_owned(), crumbs: Vec::new(), flash: None };
+        let frame = Frame {
+            section: Section::Elsewhere,
+            title: title.to_owned(),
+            crumbs: Vec::new(),
+            flash: None,
+            base: String::new(),
+        };
         html_with(status, &ProblemPage { frame, status: status.as_u16(), detail })
     }
 }

@@ -1,5 +1,4 @@
-//! Pages of a list: the size of the list and the page asked for come in, links to the pages around it go out. A list
-//! that is walked by key has a next page only.
+//! Pages of a list: the size of the list and the page asked for come in, links to the pages around it go out.
 
 use http::Uri;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -41,20 +40,6 @@ impl Pager {
             total: Some(total as u64),
             previous: (page.offset > 0 && page.limit > 0).then(|| link(back)),
             next: (to < total && shown > 0).then(|| link(to)),
-        }
-    }
-
-    /// The links of a list that is walked by key: `after` takes the next page on from `next`.
-    pub fn by_key(uri: &Uri, shown: usize, total: Option<u64>, next: Option<String>) -> Pager {
-        Pager {
-            from: u64::from(shown > 0),
-            to: shown as u64,
-            total,
-            previous: pairs(uri)
-                .iter()
-                .any(|(name, _)| name == "after")
-                .then(|| with(uri, &[("after", None), ("offset", None)])),
-            next: next.map(|next| with(uri, &[("after", Some(next)), ("offset", None)])),
         }
     }
 

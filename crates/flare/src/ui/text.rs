@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use flare_model::time::Timestamp;
 
+use crate::registry::Subscription;
+
 /// A whole number with its thousands apart; templates hand it over behind any number of references.
 pub fn number(number: impl Display) -> String {
     let digits = number.to_string();
@@ -56,12 +58,65 @@ pub fn moment(at: Timestamp) -> String {
     }
 }
 
-/// JSON with one value a line; what is not JSON stays as it is.
+/// What a subscription is called: where its notifications go.
+pub fn client(subscription: &Subscription) -> String {
+    let endpoint = &subscription.stored.draft.endpoint;
+    let own = [&endpoint.actions.create, &endpoint.actions.update, &endpoint.actions.delete];
+    let urls = std::iter::once(&endpoint.url).chain(own.into_iter().flatten().map(|action| &action.url));
+    urls.flatten().next().cloned().unwrap_or_else(|| subscription.id().to_string())
+}
+
+/// JSON with one value a line, every character of a value as it was written; what is not JSON stays as it is.
 pub fn pretty(json: &[u8]) -> String {
-    let parsed: Result<serde_json::Value, _> = serde_json::from_slice(json);
-    parsed
-        .and_then(|value| serde_json::to_string_pretty(&value))
-        .unwrap_or_else(|_| String::from_utf8_lossy(json).into_owned())
+    let text = String::from_utf8_lossy(json).into_owned();
+    if serde_json::from_str::<serde::de::IgnoredAny>(&text).is_err() {
+        return text;
+    }
+    let mut pretty = String::with_capacity(text.len() * 2);
+    let (mut depth, mut in_string, mut escaped) = (0, false, false);
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            _ if in_string => {
+                pretty.push(c);
+                in_string = escaped || c != '"';
+                escaped = !escaped && c == '\\';
+            }
+            '"' => {
+                pretty.push(c);
+                in_string = true;
+            }
+            '{' | '[' => {
+                pretty.push(c);
+                while rest.next_if(|c| c.is_ascii_whitespace()).is_some() {}
+                match rest.next_if(|c| matches!(c, '}' | ']')) {
+                    Some(end) => pretty.push(end),
+                    None => {
+                        depth += 1;
+                        new_line(&mut pretty, depth);
+                    }
+                }
+            }
+            '}' | ']' => {
+                depth -= 1;
+                new_line(&mut pretty, depth);
+                pretty.push(c);
+            }
+            ',' => {
+                pretty.push(c);
+                new_line(&mut pretty, depth);
+            }
+            ':' => pretty.push_str(": "),
+            c if c.is_ascii_whitespace() => {}
+            c => pretty.push(c),
+        }
+    }
+    pretty
+}
+
+fn new_line(text: &mut String, depth: usize) {
+    text.push('\n');
+    text.extend(std::iter::repeat_n("  ", depth));
 }
 
 /// A part of a text.
@@ -107,5 +162,23 @@ mod tests {
             assert_eq!(ago(now, at.parse().unwrap()), text);
         }
         assert_eq!(moment(now), "2026-01-01 12:00:00 UTC");
+    }
+
+    #[test]
+    fn json_is_spread_out_and_otherwise_as_it_was_written() {
+        let given = br#" {"z":1e400,"a":[1 , 2,[]], "s":"a\\\"{,:}","o":{},"n":12345678901234567890} "#;
+        let expected = r#"{
+  "z": 1e400,
+  "a": [
+    1,
+    2,
+    []
+  ],
+  "s": "a\\\"{,:}",
+  "o": {},
+  "n": 12345678901234567890
+}"#;
+        assert_eq!(pretty(given), expected);
+        assert_eq!(pretty(b"{not json"), "{not json");
     }
 }

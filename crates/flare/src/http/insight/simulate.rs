@@ -3,8 +3,7 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
-use flare_model::invalid::Invalid;
-use flare_model::retry::{RetryDraft, RetryPolicy};
+use flare_model::retry::RetryDraft;
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -48,9 +47,7 @@ pub async fn handle(State(app): AppState, headers: HeaderMap, body: Body) -> Res
     let retry = named.map_or(given, |named| named.retry);
     let within = format!("{{\"delivery\":{{\"retry\":{retry}}}}}");
     let Within { delivery } = body::json(within.as_bytes())?;
-    let policy = RetryPolicy::from(delivery.retry);
-    policy.validate().map_err(|error| Invalid::new("delivery.retry", error))?;
-    Ok(body::answer(StatusCode::OK, &policy.plan(SHOWN)))
+    Ok(body::answer(StatusCode::OK, &app.plan_retries(delivery.retry, SHOWN)?))
 }
 
 /// What the description says of it.

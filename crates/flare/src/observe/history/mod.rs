@@ -108,6 +108,11 @@ impl History {
         Series { step: ring.step, points: points.collect() }
     }
 
+    /// The newest sample, once there is one.
+    pub fn latest(&self) -> Option<Arc<Sample>> {
+        self.latest.borrow().clone()
+    }
+
     /// The newest sample, once there is one, and every one as it comes: `changed().await` waits for the next.
     pub fn watch(&self) -> watch::Receiver<Option<Arc<Sample>>> {
         self.latest.subscribe()

@@ -37,7 +37,10 @@ pub async fn submit(
 ) -> Result<Response, PageError> {
     let mut form = Form::read(FIELDS, &app, &headers, body).await?;
     let mut draft = Assembly::new();
-    draft.texts(&form, &["endpoint", "change.field", "change.format"]).numbers(&form, &["lanes"]);
+    draft
+        .required(&form, &["endpoint", "change.field"])
+        .texts(&form, &["change.format"])
+        .numbers(&form, &["lanes"]);
     let draft: Result<ResourceDraft, _> = draft.draft();
     let created = match draft {
         Ok(draft) => app.create_resource(draft).await,

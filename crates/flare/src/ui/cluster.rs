@@ -1,0 +1,85 @@
+//! `GET /ui/cluster`: the nodes, which is one for now, and how it is.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use flare_model::duration::HumanDuration;
+
+use super::live::{self, Topic};
+use super::page::{Frame, PageError, Section, Visit, html};
+use super::text;
+use crate::http::AppState;
+use crate::http::error::ApiError;
+use crate::observe::Gauges;
+use crate::operations::{App, Done};
+use crate::version;
+
+#[derive(Template)]
+#[template(path = "cluster.html")]
+struct Page {
+    frame: Frame,
+    node: Node,
+}
+
+/// What moves.
+#[derive(Template)]
+#[template(path = "cluster-node.html")]
+struct Node {
+    version: &'static str,
+    sha: &'static str,
+    built: &'static str,
+    started: String,
+    uptime: String,
+    address: String,
+    store: String,
+    path: String,
+    cores: u64,
+    api_threads: u64,
+    delivery_threads: u64,
+    resources: u64,
+    subscriptions: u64,
+    documents: u64,
+    gauges: Gauges,
+}
+
+/// Shows the node.
+pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, PageError> {
+    let node = Node::of(&app).await?;
+    Ok(html(&Page { frame: visit.frame(Section::Cluster, "Cluster"), node }))
+}
+
+/// What moves, as it moves.
+pub async fn live(State(app): AppState) -> Result<Response, ApiError> {
+    live::listen(&app, Topic::Cluster)
+}
+
+/// The streams of the page.
+pub async fn stream(app: &App) -> Option<String> {
+    Some(live::replace("node", &Node::of(app).await.ok()?.render().ok()?))
+}
+
+impl Node {
+    async fn of(app: &App) -> Done<Node> {
+        let (resources, subscriptions) = app.registry.counts();
+        let lanes = app.store.documents.lanes().await?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let uptime = std::time::Duration::from_secs(app.clock.monotonic().as_secs());
+        Ok(Node {
+            version: version::VERSION,
+            sha: version::SHA,
+            built: version::BUILD_TIME,
+            started: text::moment(app.started_at),
+            uptime: HumanDuration(uptime).to_string(),
+            address: app.config.http.server.addr.to_string(),
+            store: format!("{:?}", app.config.provider.store).to_lowercase(),
+            path: app.config.provider.embedded.path.display().to_string(),
+            cores: cores as u64,
+            api_threads: app.config.http.server.thread_count(cores) as u64,
+            delivery_threads: app.config.delivery.thread_count(cores) as u64,
+            resources: resources as u64,
+            subscriptions: subscriptions as u64,
+            documents: lanes.iter().map(|lane| lane.documents).sum(),
+            gauges: app.history.latest().map(|sample| sample.gauges.clone()).unwrap_or_default(),
+        })
+    }
+}

@@ -1,0 +1,21 @@
+//! `POST /ui/documents/delete`: the url of a document comes in; a tombstone stays.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use http::HeaderMap;
+
+use super::{place, say, sentence};
+use crate::http::AppState;
+use crate::journey::accept::Word;
+use crate::ui::flash;
+use crate::ui::form::Form;
+use crate::ui::page::PageError;
+
+/// Deletes the document.
+pub async fn submit(State(app): AppState, headers: HeaderMap, body: Body) -> Result<Response, PageError> {
+    let form = Form::read(&["url"], &app, &headers, body).await?;
+    let url = app.document_url(form.value("url"))?;
+    let outcome = say(&app, url.clone(), Word::Delete(None)).await??;
+    Ok(flash::done(&place(url.as_str()), sentence(url.as_str(), outcome)))
+}

@@ -1,0 +1,84 @@
+//! `/ui/documents/put`: a form to say what an origin would say, and what became of it.
+
+use askama::Template;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use bytes::Bytes;
+use flare_model::invalid::Invalid;
+use http::{HeaderMap, StatusCode};
+
+use super::{place, say, sentence};
+use crate::http::AppState;
+use crate::journey::accept::{Refused, Word};
+use crate::operations::Failure;
+use crate::ui::flash;
+use crate::ui::form::Form;
+use crate::ui::page::{Frame, PageError, Section, Visit, html_with};
+
+const FIELDS: &[&str] = &["url", "document"];
+
+#[derive(Template)]
+#[template(path = "documents/put.html")]
+struct Page {
+    frame: Frame,
+    form: Form,
+}
+
+/// Shows the form, with the newest state of the document if there is one.
+pub async fn form(State(app): AppState, visit: Visit) -> Result<Response, PageError> {
+    let mut form = Form::of_query(FIELDS, visit.uri());
+    if let Some(url) = form.given("url")
+        && let Ok(url) = app.document_url(url)
+        && let Ok((_, document)) = app.document(&url).await
+        && !document.row.deleted
+    {
+        form.set("document", crate::ui::text::pretty(&document.content));
+    }
+    Ok(page(visit, form))
+}
+
+/// Puts the document.
+pub async fn submit(
+    State(app): AppState,
+    visit: Visit,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, PageError> {
+    let mut form = Form::read(FIELDS, &app, &headers, body).await?;
+    let url = match app.document_url(form.value("url").trim()) {
+        Ok(url) => url,
+        Err(failure) => {
+            form.refuse(in_field(failure, "url"))?;
+            return Ok(page(visit, form));
+        }
+    };
+    let content = Bytes::from(form.value("document").trim().to_owned());
+    match say(&app, url.clone(), Word::Put(content)).await? {
+        Ok(outcome) => Ok(flash::done(&place(url.as_str()), sentence(url.as_str(), outcome))),
+        Err(Refused::NoResource(url)) => {
+            let problem = format!("no resource matches {url}; make one first");
+            form.refuse(Invalid::new("url", problem).into())?;
+            Ok(page(visit, form))
+        }
+        Err(Refused::Unreadable(error)) => {
+            form.refuse(Invalid::new("document", error).into())?;
+            Ok(page(visit, form))
+        }
+        Err(Refused::Store(error)) => Err(error.into()),
+    }
+}
+
+/// The same mistake, beside the field of this form that it is in.
+fn in_field(failure: Failure, field: &str) -> Failure {
+    match failure {
+        Failure::Invalid(invalid) => Invalid::new(field, invalid.problem).into(),
+        other => other,
+    }
+}
+
+fn page(visit: Visit, form: Form) -> Response {
+    let status = if form.has_problem() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+    let frame = visit.frame(Section::Documents, "Put a document").under("Documents", "/ui/documents");
+    html_with(status, &Page { frame, form })
+}

@@ -1,0 +1,99 @@
+//! `/ui/resources/:rid/subscriptions/new`: a draft comes in, and a subscription goes out with its secret, shown once.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use flare_model::ids::ResourceId;
+use flare_model::resource::Resource;
+use http::{HeaderMap, StatusCode};
+use serde_json::{Value, json};
+
+use super::draft::{Draft, DraftPage};
+use super::head::{name, place};
+use super::preview::of_draft;
+use crate::http::AppState;
+use crate::operations::{App, Failure};
+use crate::ui::form::draft;
+use crate::ui::page::{Frame, PageError, Section, Visit, html_with};
+
+#[derive(Template)]
+#[template(path = "subscriptions/created.html")]
+struct Created {
+    frame: Frame,
+    name: String,
+    place: String,
+    secret: String,
+    passive: bool,
+}
+
+/// Shows an empty draft.
+pub async fn form(State(app): AppState, Path(id): Path<String>, visit: Visit) -> Result<Response, PageError> {
+    let resource = resource(&app, &id)?;
+    let as_json = visit.query("view").is_some_and(|view| view == "json");
+    Ok(page(&app, visit, &resource, Draft::new(&json!({}), as_json)))
+}
+
+/// Shows a draft in its other view.
+pub async fn switch(
+    State(app): AppState,
+    Path(id): Path<String>,
+    visit: Visit,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, PageError> {
+    let resource = resource(&app, &id)?;
+    Ok(page(&app, visit, &resource, Draft::read(&app, &headers, body).await?.switched()?))
+}
+
+/// Creates what the draft says.
+pub async fn submit(
+    State(app): AppState,
+    Path(id): Path<String>,
+    visit: Visit,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, PageError> {
+    let resource = resource(&app, &id)?;
+    let mut sent = Draft::read(&app, &headers, body).await?;
+    let created = match sent.json().and_then(|json: Value| Ok(draft(json)?)) {
+        Ok(draft) => app.create_subscription(resource.id(), draft).await,
+        Err(failure) => Err(failure),
+    };
+    match created {
+        Ok((subscription, secret)) => {
+            let frame = visit.frame(Section::Subscriptions, "Subscription created");
+            let created = Created {
+                frame: frame.under("Subscriptions", "/ui/subscriptions"),
+                name: name(&subscription),
+                place: place(subscription.id()),
+                secret: secret.reveal(),
+                passive: subscription.compiled.spec.mode == flare_model::subscription::Mode::Passive,
+            };
+            Ok(html_with(StatusCode::CREATED, &created))
+        }
+        Err(failure) => {
+            sent.form.refuse(failure)?;
+            Ok(page(&app, visit, &resource, sent))
+        }
+    }
+}
+
+fn page(app: &App, visit: Visit, resource: &Resource, draft: Draft) -> Response {
+    let list = format!("/ui/resources/{}/subscriptions", resource.id());
+    let frame = visit.frame(Section::Subscriptions, "New subscription");
+    let frame = frame
+        .under("Subscriptions", "/ui/subscriptions")
+        .under(resource.view.endpoint.as_str(), list.as_str());
+    let (save, switch) = (format!("{list}/new"), format!("{list}/draft"));
+    let preview = of_draft(app, &draft);
+    DraftPage { frame, draft, resource, head: None, save, switch, back: list, preview }.answer()
+}
+
+/// A resource by its id.
+pub fn resource(app: &App, id: &str) -> Result<Arc<Resource>, Failure> {
+    let found = app.registry.resource(&ResourceId::new(id));
+    found.ok_or_else(|| Failure::NotFound(format!("there is no resource {id}")))
+}

@@ -1,0 +1,92 @@
+//! `/ui/subscriptions/:id/edit`: the whole draft comes in, and what differs goes out as a merge patch.
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use http::HeaderMap;
+use serde_json::{Value, json};
+
+use super::draft::{Draft, DraftPage};
+use super::fields;
+use super::head::{Head, Tab};
+use super::preview::of_draft;
+use crate::http::AppState;
+use crate::operations::App;
+use crate::registry::Subscription;
+use crate::ui::flash;
+use crate::ui::page::{PageError, Visit};
+
+/// Shows the draft as it was given.
+pub async fn form(State(app): AppState, Path(id): Path<String>, visit: Visit) -> Result<Response, PageError> {
+    let head = Head::of(&app, &id, Tab::Edit).await?;
+    let as_json = visit.query("view").is_some_and(|view| view == "json");
+    let draft = Draft::new(&current(&head.subscription), as_json);
+    Ok(page(&app, visit, head, draft))
+}
+
+/// Shows a draft in its other view.
+pub async fn switch(
+    State(app): AppState,
+    Path(id): Path<String>,
+    visit: Visit,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, PageError> {
+    let head = Head::of(&app, &id, Tab::Edit).await?;
+    Ok(page(&app, visit, head, Draft::read(&app, &headers, body).await?.switched()?))
+}
+
+/// Changes what the draft says otherwise.
+pub async fn submit(
+    State(app): AppState,
+    Path(id): Path<String>,
+    visit: Visit,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, PageError> {
+    let head = Head::of(&app, &id, Tab::Edit).await?;
+    let mut sent = Draft::read(&app, &headers, body).await?;
+    let changed = match sent.json() {
+        Ok(wanted) => change(&app, &head, &wanted).await,
+        Err(failure) => Err(failure),
+    };
+    match changed {
+        Ok(words) => Ok(flash::done(&head.place(), words)),
+        Err(failure) => {
+            sent.form.refuse(failure)?;
+            Ok(page(&app, visit, head, sent))
+        }
+    }
+}
+
+async fn change(app: &App, head: &Head, wanted: &Value) -> Result<&'static str, crate::operations::Failure> {
+    let (resource, id) = head.ids();
+    match fields::patch(&current(&head.subscription), wanted) {
+        None => Ok("Nothing was different, so nothing was changed."),
+        Some(patch) => {
+            app.patch_subscription(&resource, &id, patch).await?;
+            Ok("The settings are changed. Attempts that were open end under the former ones.")
+        }
+    }
+}
+
+/// The draft as it was given, without what is fixed when it is created.
+fn current(subscription: &Subscription) -> Value {
+    let mut draft = serde_json::to_value(&subscription.stored.draft).expect("a draft is plain data");
+    if let Value::Object(fields) = &mut draft {
+        fields.remove("start");
+        // Parts that nothing was said about.
+        fields.retain(|_, part| *part != json!({}));
+    }
+    draft
+}
+
+fn page(app: &App, visit: Visit, head: Head, draft: Draft) -> Response {
+    let place = head.place();
+    let frame = head.frame(visit, "Settings");
+    let resource = head.subscription.compiled.resource.clone();
+    let (save, switch) = (format!("{place}/edit"), format!("{place}/draft"));
+    let preview = of_draft(app, &draft);
+    DraftPage { frame, draft, resource: &resource, head: Some(head), save, switch, back: place, preview }
+        .answer()
+}

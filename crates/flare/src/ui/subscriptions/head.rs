@@ -1,0 +1,168 @@
+//! What every page of one subscription begins with: its id comes in, and its name, state and tabs go out.
+
+use std::sync::Arc;
+
+use flare_model::ids::{ResourceId, SubscriptionId};
+use flare_model::subscription::{Mode, Status};
+
+use crate::operations::{App, Done, Failure, StatusView};
+use crate::registry::Subscription;
+use crate::ui::page::{Frame, Section, Visit};
+use crate::ui::text;
+
+/// The pages of a subscription.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Tab {
+    /// How it stands.
+    Overview,
+    /// What was sent, and what came back.
+    Attempts,
+    /// What was given up.
+    DeadLetters,
+    /// What was asked for again.
+    Replays,
+    /// A notification to try it out.
+    Test,
+    /// What signs.
+    Secret,
+    /// Its settings.
+    Edit,
+}
+
+/// A tab as it is shown.
+pub struct TabView {
+    /// Its name.
+    pub label: &'static str,
+    /// Its icon.
+    pub icon: &'static str,
+    /// Its address.
+    pub href: String,
+    /// Whether this is its page.
+    pub here: bool,
+    /// How much there is, where that matters.
+    pub count: Option<String>,
+}
+
+/// The head of a page of a subscription.
+pub struct Head {
+    /// The subscription.
+    pub subscription: Arc<Subscription>,
+    /// How it stands.
+    pub status: StatusView,
+    /// The page.
+    pub tab: Tab,
+}
+
+/// A subscription by its id.
+pub fn find(app: &App, id: &str) -> Done<Arc<Subscription>> {
+    let found = app.registry.subscription_by_id(&SubscriptionId::new(id));
+    found.ok_or_else(|| Failure::NotFound(format!("there is no subscription {id}; it may have been deleted")))
+}
+
+/// The ids that operations take.
+pub fn ids(subscription: &Subscription) -> (ResourceId, SubscriptionId) {
+    (subscription.compiled.resource.id().clone(), subscription.id().clone())
+}
+
+/// The address of a subscription's page.
+pub fn place(id: &impl std::fmt::Display) -> String {
+    format!("/ui/subscriptions/{id}")
+}
+
+/// What a subscription is called: where its notifications go.
+pub fn name(subscription: &Subscription) -> String {
+    let endpoint = &subscription.stored.draft.endpoint;
+    let actions = [&endpoint.actions.create, &endpoint.actions.update, &endpoint.actions.delete];
+    let own = actions.into_iter().flatten().filter_map(|action| action.url.as_ref());
+    endpoint.url.iter().chain(own).next().cloned().unwrap_or_else(|| subscription.id().to_string())
+}
+
+/// A state in a word.
+pub fn word(status: Status) -> &'static str {
+    match status {
+        Status::Disabled => "disabled",
+        Status::Paused => "paused",
+        Status::Failing => "failing",
+        Status::Preparing => "preparing",
+        Status::Active => "active",
+    }
+}
+
+/// The states, as they are chosen from.
+pub const STATES: [Status; 5] =
+    [Status::Active, Status::Preparing, Status::Failing, Status::Paused, Status::Disabled];
+
+impl Head {
+    /// The head of a page of this subscription.
+    pub async fn of(app: &App, id: &str, tab: Tab) -> Done<Head> {
+        let subscription = find(app, id)?;
+        let (resource, id) = ids(&subscription);
+        let status = app.status(&resource, &id).await?;
+        Ok(Head { subscription, status, tab })
+    }
+
+    /// The frame around the page.
+    pub fn frame(&self, visit: Visit, title: impl Into<String>) -> Frame {
+        let resource = &self.subscription.compiled.resource;
+        let frame = visit.frame(Section::Subscriptions, title);
+        let frame = frame.under("Subscriptions", "/ui/subscriptions");
+        let frame = frame
+            .under(resource.view.endpoint.as_str(), format!("/ui/resources/{}/subscriptions", resource.id()));
+        match self.tab {
+            Tab::Overview => frame,
+            _ => frame.under(self.name(), self.place()),
+        }
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> String {
+        name(&self.subscription)
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &SubscriptionId {
+        self.subscription.id()
+    }
+
+    /// The ids that operations take.
+    pub fn ids(&self) -> (ResourceId, SubscriptionId) {
+        ids(&self.subscription)
+    }
+
+    /// The address of its page.
+    pub fn place(&self) -> String {
+        place(self.id())
+    }
+
+    /// Its state in a word.
+    pub fn state(&self) -> &'static str {
+        word(self.status.status)
+    }
+
+    /// Whether it gets nothing until it asks.
+    pub fn is_passive(&self) -> bool {
+        self.subscription.compiled.spec.mode == Mode::Passive
+    }
+
+    /// The tabs.
+    pub fn tabs(&self) -> Vec<TabView> {
+        let place = self.place();
+        let dead = self.status.feed.dead_letters;
+        let tab = |tab, label, icon, path: &str| TabView {
+            label,
+            icon,
+            href: format!("{place}{path}"),
+            here: self.tab == tab,
+            count: (tab == Tab::DeadLetters && dead > 0).then(|| text::number(dead)),
+        };
+        vec![
+            tab(Tab::Overview, "Overview", "activity", ""),
+            tab(Tab::Attempts, "Attempts", "send", "/attempts"),
+            tab(Tab::DeadLetters, "Dead letters", "mail-x", "/dead-letters"),
+            tab(Tab::Replays, "Replay", "rotate-clockwise", "/replays"),
+            tab(Tab::Test, "Test", "test-pipe", "/test"),
+            tab(Tab::Secret, "Secret", "key", "/secret"),
+            tab(Tab::Edit, "Settings", "pencil", "/edit"),
+        ]
+    }
+}

@@ -1,0 +1,140 @@
+//! `GET /ui/subscriptions` and `GET /ui/resources/:rid/subscriptions`: looked for, a page at a time.
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use flare_model::ids::ResourceId;
+
+use super::head::{STATES, name, place, word};
+use crate::http::AppState;
+use crate::http::error::ApiError;
+use crate::operations::{App, Standing, SubscriptionQuery};
+use crate::ui::page::{Frame, PageError, Section, Visit, html};
+use crate::ui::pager::Pager;
+use crate::ui::text;
+
+#[derive(Template)]
+#[template(path = "subscriptions/list.html")]
+struct Page {
+    frame: Frame,
+    /// Where the form of the search goes.
+    here: String,
+    create: String,
+    words: String,
+    states: Vec<(&'static str, bool)>,
+    /// Whether there is anything to look through.
+    any: bool,
+    /// Whether there is anything to subscribe to.
+    resources: bool,
+    rows: Vec<Row>,
+    pager: Pager,
+}
+
+struct Row {
+    place: String,
+    name: String,
+    resource: String,
+    resource_place: String,
+    state: &'static str,
+    why: String,
+    mode: &'static str,
+    delivered: String,
+    failed: String,
+    lagging: String,
+    dead_letters: String,
+    troubled: bool,
+}
+
+impl Row {
+    fn of(standing: Standing) -> Row {
+        let Standing { subscription, status } = standing;
+        let resource = &subscription.compiled.resource;
+        Row {
+            place: place(subscription.id()),
+            name: name(&subscription),
+            resource: resource.view.endpoint.clone(),
+            resource_place: format!("/ui/resources/{}", resource.id()),
+            state: word(status.status),
+            why: status.reason.unwrap_or_default(),
+            mode: match subscription.compiled.spec.mode {
+                flare_model::subscription::Mode::Active => "",
+                flare_model::subscription::Mode::Passive => "passive",
+            },
+            delivered: text::number(status.delivered),
+            failed: text::number(status.failed),
+            lagging: text::number(status.feed.lagging),
+            dead_letters: text::number(status.feed.dead_letters),
+            troubled: status.feed.dead_letters > 0,
+        }
+    }
+}
+
+/// Those of all resources.
+pub async fn all(State(app): AppState, visit: Visit) -> Result<Response, PageError> {
+    page(&app, visit, None).await
+}
+
+/// Those of one resource.
+pub async fn of_resource(
+    State(app): AppState,
+    Path(resource): Path<String>,
+    visit: Visit,
+) -> Result<Response, PageError> {
+    page(&app, visit, Some(ResourceId::new(resource))).await
+}
+
+async fn page(app: &App, visit: Visit, resource: Option<ResourceId>) -> Result<Response, PageError> {
+    let page = Pager::query(app, visit.uri())?;
+    let words = visit.query("q");
+    let state = visit.query("state");
+    let known = |text: &String| STATES.into_iter().find(|status| word(*status) == text);
+    let status = match &state {
+        Some(text) => Some(known(text).ok_or_else(|| {
+            ApiError::bad_request(format!(
+                "state must be one of {}, got `{text}`",
+                STATES.map(word).join(", ")
+            ))
+        })?),
+        None => None,
+    };
+    let query = SubscriptionQuery {
+        resource: resource.clone(),
+        words: words.clone(),
+        status,
+        offset: page.offset,
+        limit: page.limit,
+    };
+    let found = app.find_subscriptions(&query).await?;
+    let pager = Pager::new(visit.uri(), page, found.entries.len(), found.total);
+    let (frame, here, create) = match &resource {
+        None => {
+            let frame = visit.frame(Section::Subscriptions, "Subscriptions");
+            (frame, "/ui/subscriptions".to_owned(), "/ui/subscriptions/new".to_owned())
+        }
+        Some(id) => {
+            let unknown = || ApiError::not_found(format!("there is no resource {id}"));
+            let resource = app.registry.resource(id).ok_or_else(unknown)?;
+            let frame =
+                visit.frame(Section::Subscriptions, "Subscriptions").under("Resources", "/ui/resources");
+            let frame = frame.under(resource.view.endpoint.as_str(), format!("/ui/resources/{id}"));
+            let here = format!("/ui/resources/{id}/subscriptions");
+            (frame, here.clone(), format!("{here}/new"))
+        }
+    };
+    let (resources, subscriptions) = app.registry.counts();
+    let any = match &resource {
+        None => subscriptions > 0,
+        Some(id) => app.registry.subscriptions(id, 0, 0).total > 0,
+    };
+    Ok(html(&Page {
+        frame,
+        here,
+        create,
+        words: words.unwrap_or_default(),
+        states: STATES.map(|status| (word(status), Some(word(status)) == state.as_deref())).to_vec(),
+        any,
+        resources: resources > 0,
+        rows: found.entries.into_iter().map(Row::of).collect(),
+        pager,
+    }))
+}

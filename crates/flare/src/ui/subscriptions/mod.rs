@@ -1,0 +1,64 @@
+//! `/ui/subscriptions`: who is told, and how. Every page of one subscription has the same head: its state, and tabs.
+
+mod attempts;
+mod create;
+mod dead_letters;
+mod delete;
+mod draft;
+mod edit;
+mod exchange;
+mod fields;
+mod head;
+mod letters;
+mod list;
+mod pick;
+mod plot;
+mod preview;
+mod replays;
+mod secret;
+mod show;
+mod stand;
+mod test;
+mod trial;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{get, post};
+
+use crate::operations::App;
+
+pub use attempts::stream as attempts_stream;
+pub use replays::stream as replays_stream;
+pub use show::stream as show_stream;
+
+/// The pages about subscriptions.
+pub fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/ui/subscriptions", get(list::all))
+        .route("/ui/resources/{rid}/subscriptions", get(list::of_resource))
+        .route("/ui/subscriptions/new", get(pick::handle))
+        .route("/ui/resources/{rid}/subscriptions/new", get(create::form).post(create::submit))
+        .route("/ui/resources/{rid}/subscriptions/draft", post(create::switch))
+        .route("/ui/resources/{rid}/subscriptions/preview", post(preview::handle))
+        .route("/ui/resources/{rid}/subscriptions/try", post(trial::handle))
+        .route("/ui/resources/{rid}/subscriptions/{id}", get(show::of_resource))
+        .route("/ui/subscriptions/{id}", get(show::handle))
+        .route("/ui/subscriptions/{id}/live", get(show::live))
+        .route("/ui/subscriptions/{id}/edit", get(edit::form).post(edit::submit))
+        .route("/ui/subscriptions/{id}/draft", post(edit::switch))
+        .route("/ui/subscriptions/{id}/pause", post(stand::pause))
+        .route("/ui/subscriptions/{id}/resume", post(stand::resume))
+        .route("/ui/subscriptions/{id}/delete", post(delete::submit))
+        .route("/ui/subscriptions/{id}/replays", get(replays::page).post(replays::submit))
+        .route("/ui/subscriptions/{id}/replays/live", get(replays::live))
+        .route("/ui/subscriptions/{id}/test", get(test::form).post(test::submit))
+        .route("/ui/subscriptions/{id}/secret", get(secret::page).post(secret::submit))
+        .route("/ui/subscriptions/{id}/attempts", get(attempts::list))
+        .route("/ui/subscriptions/{id}/attempts/live", get(attempts::live))
+        .route("/ui/subscriptions/{id}/attempts/{attempt}", get(attempts::show))
+        .route("/ui/subscriptions/{id}/dead-letters", get(dead_letters::list))
+        .route("/ui/subscriptions/{id}/dead-letters/replay", post(dead_letters::replay))
+        .route("/ui/subscriptions/{id}/dead-letters/discard", post(dead_letters::discard))
+        .route("/ui/dead-letters", get(letters::handle))
+}

@@ -1,0 +1,169 @@
+//! `/ui/subscriptions/:id/replays`: what to send again comes in, and how far that is goes out, as it goes.
+
+use askama::Template;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use flare_model::ids::SubscriptionId;
+use http::{HeaderMap, StatusCode};
+use serde_json::json;
+
+use super::head::{Head, Tab, find, ids};
+use crate::http::AppState;
+use crate::http::error::ApiError;
+use crate::operations::{App, Done, ReplayDraft, ReplayView};
+use crate::ui::flash;
+use crate::ui::form::{Form, draft};
+use crate::ui::live::{self, Topic};
+use crate::ui::page::{Frame, PageError, Visit, html_with};
+use crate::ui::text;
+
+const FIELDS: &[&str] = &["since", "document"];
+/// All that are remembered.
+const SHOWN: usize = 20;
+
+#[derive(Template)]
+#[template(path = "subscriptions/replays.html")]
+struct Page {
+    frame: Frame,
+    head: Head,
+    form: Form,
+    documents: String,
+    lagging: String,
+    dead_letters: String,
+    rows: Rows,
+    live_from: String,
+}
+
+/// What moves.
+#[derive(Template)]
+#[template(path = "subscriptions/replay-rows.html")]
+struct Rows {
+    rows: Vec<Row>,
+}
+
+struct Row {
+    id: String,
+    asked: String,
+    total: u64,
+    done: u64,
+    words: String,
+    running: bool,
+}
+
+/// Shows what can be sent again, and what was.
+pub async fn page(State(app): AppState, Path(id): Path<String>, visit: Visit) -> Result<Response, PageError> {
+    let mut form = Form::new(FIELDS, &[("what", "all")]);
+    for name in ["what", "document"] {
+        if let Some(value) = visit.query(name) {
+            form.set(name, value);
+        }
+    }
+    show(&app, &id, visit, form).await
+}
+
+/// Begins a replay.
+pub async fn submit(
+    State(app): AppState,
+    Path(id): Path<String>,
+    visit: Visit,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, PageError> {
+    let mut form = Form::read(FIELDS, &app, &headers, body).await?;
+    let (resource, subscription) = ids(&*find(&app, &id)?);
+    let wanted = match form.value("what") {
+        "since" => json!({"scope": "all", "since": moment(form.value("since"))}),
+        "document" => json!({"document": form.value("document").trim()}),
+        scope => json!({"scope": scope}),
+    };
+    let begun = match draft::<ReplayDraft>(wanted) {
+        Ok(draft) => app.replay(&resource, &subscription, draft).await,
+        Err(invalid) => Err(invalid.into()),
+    };
+    match begun {
+        Ok(replay) => {
+            let words = format!("The replay {} has begun: {}.", replay.id, documents(replay.total));
+            Ok(flash::done(&format!("/ui/subscriptions/{id}/replays"), words))
+        }
+        Err(failure) => {
+            form.refuse(failure)?;
+            show(&app, &id, visit, form).await
+        }
+    }
+}
+
+/// Progress, as it is made.
+pub async fn live(State(app): AppState, Path(id): Path<String>) -> Result<Response, ApiError> {
+    live::listen(&app, Topic::Replays(SubscriptionId::new(id)))
+}
+
+/// The streams of the page.
+pub async fn stream(app: &App, id: &SubscriptionId) -> Option<String> {
+    let rows = Rows::of(app, id.as_str()).await.ok()?;
+    Some(live::replace("replays", &rows.render().ok()?))
+}
+
+async fn show(app: &App, id: &str, visit: Visit, form: Form) -> Result<Response, PageError> {
+    let head = Head::of(app, id, Tab::Replays).await?;
+    let number = head.subscription.compiled.resource.number;
+    let lanes = app.store.documents.lanes().await?;
+    let all = lanes.iter().filter(|lane| lane.lane.resource == number).map(|lane| lane.documents).sum();
+    let feed = &head.status.feed;
+    let page = Page {
+        frame: head.frame(visit, "Replay"),
+        documents: documents(all),
+        lagging: text::count(feed.lagging, "change", "changes"),
+        dead_letters: documents(feed.dead_letters),
+        rows: Rows::of(app, id).await?,
+        live_from: format!("{}/replays/live", head.place()),
+        form,
+        head,
+    };
+    let wrong = page.form.has_problem();
+    Ok(html_with(if wrong { StatusCode::BAD_REQUEST } else { StatusCode::OK }, &page))
+}
+
+impl Rows {
+    async fn of(app: &App, id: &str) -> Done<Rows> {
+        let (resource, id) = ids(&*find(app, id)?);
+        let now = app.clock.now();
+        let replays = app.replays(&resource, &id, 0, SHOWN).await?.replays;
+        let row = |replay: ReplayView| Row {
+            asked: text::ago(now, replay.created_at),
+            words: format!("{} of {}", text::number(replay.done), documents(replay.total)),
+            // A bar of nothing is full.
+            total: replay.total.max(1),
+            done: if replay.total == 0 { 1 } else { replay.done },
+            running: replay.state == "running",
+            id: replay.id,
+        };
+        Ok(Rows { rows: replays.into_iter().rev().map(row).collect() })
+    }
+}
+
+fn documents(count: u64) -> String {
+    text::count(count, "document", "documents")
+}
+
+/// A moment as browsers give it, in UTC, as RFC 3339; anything else as it is, for the API to judge.
+fn moment(given: &str) -> String {
+    let given = given.trim();
+    match given.len() {
+        16 if given.is_ascii() => format!("{given}:00Z"),
+        19 if given.is_ascii() => format!("{given}Z"),
+        _ => given.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::moment;
+
+    #[test]
+    fn moments_of_browsers_are_in_utc() {
+        assert_eq!(moment("2026-01-02T03:04"), "2026-01-02T03:04:00Z");
+        assert_eq!(moment("2026-01-02T03:04:05"), "2026-01-02T03:04:05Z");
+        assert_eq!(moment("yesterday"), "yesterday");
+    }
+}

@@ -1,0 +1,102 @@
+//! `/ui/subscriptions/:id/secret`: what signs, without its value; after a rotation the new value, once.
+
+use askama::Template;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use flare_model::duration::HumanDuration;
+use flare_model::subscription::live;
+use http::{HeaderMap, StatusCode};
+
+use super::head::{Head, Tab};
+use crate::http::AppState;
+use crate::operations::{App, Failure, Rotation, RotationDraft};
+use crate::ui::form::{Assembly, Form};
+use crate::ui::page::{Frame, PageError, Visit, html_with};
+use crate::ui::text;
+
+const FIELDS: &[&str] = &["overlap", "secret"];
+
+#[derive(Template)]
+#[template(path = "subscriptions/secret.html")]
+struct Page {
+    frame: Frame,
+    head: Head,
+    form: Form,
+    secrets: Vec<Row>,
+    overlap: String,
+    overlap_hint: String,
+    fresh: Option<Fresh>,
+}
+
+struct Row {
+    since: String,
+    ends: Option<String>,
+}
+
+struct Fresh {
+    secret: String,
+    former_ends: Option<String>,
+}
+
+/// Shows what signs.
+pub async fn page(State(app): AppState, Path(id): Path<String>, visit: Visit) -> Result<Response, PageError> {
+    let head = Head::of(&app, &id, Tab::Secret).await?;
+    Ok(show(&app, head, visit, Form::new(FIELDS, &[]), None))
+}
+
+/// Gives it another secret.
+pub async fn submit(
+    State(app): AppState,
+    Path(id): Path<String>,
+    visit: Visit,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, PageError> {
+    let mut form = Form::read(FIELDS, &app, &headers, body).await?;
+    let (resource, id) = Head::of(&app, &id, Tab::Secret).await?.ids();
+    let mut draft = Assembly::new();
+    draft.texts(&form, FIELDS);
+    let rotated = match draft.draft::<RotationDraft>() {
+        Ok(draft) => app.rotate_secret(&resource, &id, draft).await,
+        Err(invalid) => Err(Failure::Invalid(invalid)),
+    };
+    let fresh = match rotated {
+        Ok(Rotation { secret, former_ends_at, .. }) => {
+            form = Form::new(FIELDS, &[]);
+            Some(Fresh { secret, former_ends: former_ends_at.map(text::moment) })
+        }
+        Err(failure) => {
+            form.refuse(failure)?;
+            None
+        }
+    };
+    let head = Head::of(&app, id.as_str(), Tab::Secret).await?;
+    Ok(show(&app, head, visit, form, fresh))
+}
+
+fn show(app: &App, head: Head, visit: Visit, form: Form, fresh: Option<Fresh>) -> Response {
+    let now = app.clock.now();
+    let secrets = live(&head.subscription.stored.secrets, now);
+    let secrets = secrets.map(|secret| Row {
+        since: text::moment(secret.created_at),
+        ends: secret.ends_at.map(|at| format!("{} ({})", text::moment(at), text::ago(now, at))),
+    });
+    let secrets = secrets.collect();
+    let auth = &app.config.auth;
+    let overlap = HumanDuration(auth.secret_overlap).to_string();
+    let longest = HumanDuration(auth.maximum_secret_overlap);
+    let page = Page {
+        frame: head.frame(visit, "Secret"),
+        head,
+        secrets,
+        overlap_hint: format!(
+            "How long the present secret signs too, so that the client can change over; at most {longest}."
+        ),
+        overlap,
+        fresh,
+        form,
+    };
+    let wrong = page.form.has_problem();
+    html_with(if wrong { StatusCode::BAD_REQUEST } else { StatusCode::OK }, &page)
+}

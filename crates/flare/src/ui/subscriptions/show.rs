@@ -1,0 +1,258 @@
+//! `GET /ui/subscriptions/:id`: how a subscription stands, as it stands.
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::response::{Redirect, Response};
+use flare_model::feed::ClientHas;
+use flare_model::ids::SubscriptionId;
+use flare_model::subscription::Status;
+use flare_model::subscription::completed;
+use http::HeaderMap;
+use http::header::HOST;
+
+use super::attempts::AttemptRow;
+use super::head::{Head, Tab, place};
+use super::plot::Latency;
+use crate::http::AppState;
+use crate::observe::Wanted;
+use crate::operations::{App, Done, DriftQuery, DriftView};
+use crate::ui::live::{self, Topic};
+use crate::ui::page::{Frame, PageError, Visit, html};
+use crate::ui::pager::encode;
+use crate::ui::text;
+
+/// Documents shown that the client lacks; the rest is behind a link of the API.
+const LACKING: usize = 10;
+/// Attempts that the plot looks at.
+const PLOTTED: usize = 100;
+/// Attempts that are shown below it.
+const RECENT: usize = 5;
+
+#[derive(Template)]
+#[template(path = "subscriptions/show.html")]
+struct Page {
+    frame: Frame,
+    head: Head,
+    now: Now,
+    settings: String,
+    created: String,
+    updated: String,
+    stopping: bool,
+    starts_over: bool,
+    lagging_words: String,
+    held_words: String,
+    dead_words: String,
+    api: String,
+    pause_to: String,
+    resume_to: String,
+    delete_to: String,
+    live_from: String,
+    reserve: String,
+    settle: String,
+}
+
+/// What moves.
+#[derive(Template)]
+#[template(path = "subscriptions/now.html")]
+struct Now {
+    place: String,
+    state: &'static str,
+    since: String,
+    reason: Option<String>,
+    counts: Vec<Count>,
+    facts: Vec<(&'static str, String)>,
+    latency: Option<Latency>,
+    recent: Vec<AttemptRow>,
+    lacking: Vec<Lacking>,
+    lacking_more: Option<String>,
+    passive: bool,
+}
+
+struct Count {
+    label: &'static str,
+    value: String,
+    tone: &'static str,
+    hint: &'static str,
+}
+
+struct Lacking {
+    document: String,
+    explain: String,
+    revision: String,
+    has: &'static str,
+    why: String,
+}
+
+/// Shows it.
+pub async fn handle(
+    State(app): AppState,
+    Path(id): Path<String>,
+    visit: Visit,
+    headers: HeaderMap,
+) -> Result<Response, PageError> {
+    let head = Head::of(&app, &id, Tab::Overview).await?;
+    let now = Now::of(&app, &head).await?;
+    let stored = &head.subscription.stored;
+    let feed = &head.status.feed;
+    let (resource, id) = head.ids();
+    let (place, api) = (head.place(), format!("/resources/{resource}/subscriptions/{id}"));
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:8080");
+    let origin = format!("http://{host}");
+    Ok(html(&Page {
+        frame: head.frame(visit, head.name()),
+        settings: serde_json::to_string_pretty(&completed(
+            &head.subscription.stored.draft,
+            &head.subscription.compiled.spec,
+        ))
+        .expect("a draft is plain data"),
+        created: text::moment(stored.created_at),
+        updated: text::moment(stored.updated_at),
+        stopping: !matches!(head.status.status, Status::Paused | Status::Disabled),
+        starts_over: stored.disabled.as_ref().is_some_and(|disabled| disabled.start_over),
+        lagging_words: text::count(feed.lagging, "change is", "changes are"),
+        held_words: text::count(feed.held, "document", "documents"),
+        dead_words: text::count(feed.dead_letters, "dead letter", "dead letters"),
+        pause_to: format!("{place}/pause"),
+        resume_to: format!("{place}/resume"),
+        delete_to: format!("{place}/delete"),
+        live_from: format!("{place}/live"),
+        reserve: format!("curl -X POST '{origin}{api}/reserve?quantity=10&wait=20s&lease=30s'"),
+        settle: format!(
+            "curl -X POST '{origin}{api}/settle' -d '{{\"messages\":[{{\"lease\":\"…\",\"status\":\"success\"}}]}}'"
+        ),
+        api,
+        now,
+        head,
+    }))
+}
+
+/// The address that the API has it at leads to its page too.
+pub async fn of_resource(Path((_, id)): Path<(String, String)>) -> Redirect {
+    Redirect::permanent(&place(&encode(&id)))
+}
+
+/// What moves, as it moves.
+pub async fn live(
+    State(app): AppState,
+    Path(id): Path<String>,
+) -> Result<Response, crate::http::error::ApiError> {
+    live::listen(&app, Topic::Subscription(SubscriptionId::new(id)))
+}
+
+/// The streams of the page.
+pub async fn stream(app: &App, id: &SubscriptionId) -> Option<String> {
+    let head = Head::of(app, id.as_str(), Tab::Overview).await.ok()?;
+    let now = Now::of(app, &head).await.ok()?;
+    Some(live::replace("now", &now.render().ok()?))
+}
+
+impl Now {
+    async fn of(app: &App, head: &Head) -> Done<Now> {
+        let (resource, id) = head.ids();
+        let status = &head.status;
+        let attempts = app.attempts(&resource, &id, &Wanted::default(), 0, PLOTTED)?.attempts;
+        let drift = DriftQuery { lagging: true, limit: LACKING, offset: 0, after: None };
+        let lacking = match status.feed.lagging {
+            0 => Vec::new(),
+            _ => app.drift(&resource, &id, drift).await?.documents,
+        };
+        let place = head.place();
+        let now = app.clock.now();
+        Ok(Now {
+            state: head.state(),
+            since: text::ago(now, status.since),
+            reason: status.reason.clone(),
+            counts: counts(head),
+            facts: facts(app, head),
+            latency: Latency::of(&attempts),
+            recent: attempts
+                .iter()
+                .take(RECENT)
+                .map(|attempt| AttemptRow::of(&place, now, attempt))
+                .collect(),
+            lacking_more: (lacking.len() == LACKING)
+                .then(|| format!("/resources/{resource}/subscriptions/{id}/documents?lagging=true")),
+            lacking: lacking.into_iter().map(|drift| Lacking::of(id.as_str(), drift)).collect(),
+            passive: head.is_passive(),
+            place,
+        })
+    }
+}
+
+fn counts(head: &Head) -> Vec<Count> {
+    let (status, feed) = (&head.status, &head.status.feed);
+    let count = |label, number: u64, tone, hint| {
+        let tone = if number > 0 { tone } else { "" };
+        Count { label, value: text::number(number), tone, hint }
+    };
+    let open = if head.is_passive() { "Leased" } else { "In flight" };
+    vec![
+        count("Delivered", status.delivered, "", "notifications that the client took"),
+        count("Failed", status.failed, "warn", "attempts that were not taken"),
+        count("Discarded", status.discarded, "", "dropped, as the client asked"),
+        count("Held", feed.held, "", "documents that the client has"),
+        count("Lagging", feed.lagging, "warn", "changes that it does not have yet"),
+        count("Waiting", feed.waiting, "warn", "documents waiting for a retry"),
+        count(open, feed.in_flight, "", "open right now"),
+        count("Dead letters", feed.dead_letters, "bad", "documents that were given up"),
+    ]
+}
+
+fn facts(app: &App, head: &Head) -> Vec<(&'static str, String)> {
+    let (status, now) = (&head.status, app.clock.now());
+    let mut facts = Vec::new();
+    facts.push((
+        "Last success",
+        status.last_success_at.map_or("none yet".to_owned(), |at| text::ago(now, at)),
+    ));
+    if let Some(failure) = &status.last_failure {
+        let answer = failure.status.map_or(String::new(), |status| format!(" ({status})"));
+        facts.push(("Last failure", format!("{}{answer}: {}", text::ago(now, failure.at), failure.error)));
+    }
+    if let Some(breaker) = &status.breaker {
+        let again = text::ago(now, breaker.retry_at);
+        facts.push((
+            "Circuit breaker",
+            format!("{} does not answer and is left alone; tried again {again}", breaker.host),
+        ));
+    }
+    let feed = &status.feed;
+    facts.push(("Position", format!("{} of {} changes", text::number(feed.cursor), text::number(feed.head))));
+    if let Some(filter) = &status.filter {
+        let left_out = format!(
+            "{} kept away, {} not told, {}",
+            text::number(filter.excluded),
+            text::number(filter.not_told),
+            text::count(filter.errors, "error", "errors")
+        );
+        facts.push(("Expressions", left_out));
+        if let Some(error) = &filter.last_error {
+            let words = format!("{}, {}: {}", text::ago(now, error.at), error.document, error.error);
+            facts.push(("Last error of an expression", words));
+        }
+    }
+    if status.skipped_revisions > 0 {
+        facts.push(("Revisions skipped", text::number(status.skipped_revisions)));
+    }
+    facts
+}
+
+impl Lacking {
+    fn of(id: &str, drift: DriftView) -> Lacking {
+        Lacking {
+            explain: format!("/ui/explain?document={}&subscription={}", encode(&drift.document), encode(id)),
+            document: drift.document,
+            revision: match drift.deleted {
+                true => format!("{}, deleted", drift.revision),
+                false => drift.revision.to_string(),
+            },
+            has: match drift.client_has {
+                ClientHas::Newest => "the newest",
+                ClientHas::Older => "an older one",
+                ClientHas::Nothing => "nothing",
+                ClientHas::Unknown => "unknown",
+            },
+            why: drift.why,
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! `cargo xtask browser`: the web interface in Chromium, against the real binary. In: tests/browser. Out: the closing
+//! lines of node's test runner, and pictures in target/browser, or, where asked for, those of the user guide.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+use crate::needs::{self, Need};
+
+#[derive(clap::Args, Default)]
+pub struct Args {
+    /// Put the pictures of the pages into docs/images/ui, where the user guide shows them.
+    #[arg(long)]
+    screenshots: bool,
+    /// The tests to run, by the beginning of their file's name; all when none is named.
+    files: Vec<String>,
+}
+
+const NEEDS: [Need; 3] = [
+    Need {
+        program: "node",
+        arguments: &["--version"],
+        package: "nodejs",
+        why: "the tests of the web interface are written for it",
+    },
+    Need {
+        program: "npm",
+        arguments: &["--version"],
+        package: "npm",
+        why: "it installs the libraries of these tests",
+    },
+    Need {
+        program: "chromium",
+        arguments: &["--version"],
+        package: "chromium",
+        why: "the web interface is looked at in it",
+    },
+];
+
+/// Runs the tests and fails if one does.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    provide()?;
+    build()?;
+    look(args)
+}
+
+/// The same, with a binary that was built already.
+pub fn look(args: &Args) -> anyhow::Result<()> {
+    let mut node = Command::new("node");
+    // Named, because what it prints by itself depends on the version and on whether a terminal is there.
+    node.args(["--test", "--test-reporter=spec"]).args(files(args)?);
+    node.current_dir(folder()).env("FLARE_BINARY", target().join("debug/flare"));
+    if args.screenshots {
+        node.env("FLARE_SCREENSHOTS", "docs");
+    }
+    if !node.status().context("running node --test")?.success() {
+        bail!("some browser tests failed");
+    }
+    Ok(())
+}
+
+/// Sees to what these tests need: the programs, and the libraries by their lock file, once for each version of it.
+pub fn provide() -> anyhow::Result<()> {
+    needs::provide(&NEEDS)?;
+    let folder = folder();
+    let wanted =
+        std::fs::read_to_string(folder.join("package-lock.json")).context("reading the lock file")?;
+    let list = folder.join("node_modules/.installed-lock.json");
+    if std::fs::read_to_string(&list).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    let mut npm = Command::new("npm");
+    npm.args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(&folder);
+    if !npm.status().context("running npm ci")?.success() {
+        bail!("npm could not install the libraries of the browser tests");
+    }
+    std::fs::write(&list, wanted).context("noting what was installed")
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the workspace")
+}
+
+fn folder() -> PathBuf {
+    root().join("tests/browser")
+}
+
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// The debug binary.
+fn build() -> anyhow::Result<()> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--package", "flare"]).current_dir(root());
+    // What cargo told this program about itself would have build scripts run again that were told nothing.
+    for (name, _) in std::env::vars_os() {
+        let of_xtask = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+        if name.to_str().is_some_and(of_xtask) {
+            cargo.env_remove(name);
+        }
+    }
+    if !cargo.status().context("building flare")?.success() {
+        bail!("flare does not build");
+    }
+    Ok(())
+}
+
+/// Named one by one: a folder means something else to every version of node.
+fn files(args: &Args) -> anyhow::Result<Vec<String>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder()).context("reading tests/browser")? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        let wanted = args.files.is_empty() || args.files.iter().any(|start| name.starts_with(start.as_str()));
+        if name.ends_with(".test.mjs") && wanted {
+            files.push(name);
+        }
+    }
+    if files.is_empty() {
+        bail!("no file of tests/browser is called {}*.test.mjs", args.files.join("* or "));
+    }
+    files.sort();
+    Ok(files)
+}
