@@ -15,7 +15,7 @@ pub struct Args {
     quick: bool,
 }
 
-const NEEDS: [Need; 2] = [
+const NEEDS: [Need; 3] = [
     Need {
         program: "cc",
         arguments: &["--version"],
@@ -28,10 +28,24 @@ const NEEDS: [Need; 2] = [
         package: "python3-venv",
         why: "published libraries verify what Flare sends",
     },
+    Need {
+        program: "promtool",
+        arguments: &["--version"],
+        package: "prometheus",
+        why: "it checks the metrics, and tests the alert rules",
+    },
 ];
 
-/// The published libraries that clients use, as they verify what Flare sends.
-const LIBRARIES: [&str; 2] = ["standardwebhooks==1.1.0", "cloudevents==2.2.0"];
+/// The published libraries that clients, Prometheus and collectors use, as they read what Flare sends; and what makes
+/// requests up from the description of the API.
+const LIBRARIES: [&str; 6] = [
+    "standardwebhooks==1.1.0",
+    "cloudevents==2.2.0",
+    "prometheus_client==0.26.0",
+    "opentelemetry-proto==1.45.2",
+    "grpcio==1.85.1",
+    "schemathesis==4.32.5",
+];
 
 /// Where they are installed; the tests look for them there.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/test-python");
@@ -45,7 +59,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     provide_libraries()?;
     let mut test = Command::new(env!("CARGO"));
-    test.args(["test", "--workspace", "--no-fail-fast"]);
+    // With what is not built by default, so that it is tested, too.
+    test.args(["test", "--workspace", "--features", "flare/cpu-profile", "--no-fail-fast"]);
     if args.quick {
         test.args(["--", "--skip", "crashes", "--skip", "check::"]);
     }
@@ -72,7 +87,7 @@ fn provide_libraries() -> anyhow::Result<()> {
     let mut pip = Command::new(folder.join("bin/python3"));
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(LIBRARIES);
     if !pip.status().context("running pip")?.success() {
-        bail!("pip could not install {}: the tests verify with them", LIBRARIES.join(" and "));
+        bail!("pip could not install {}: the tests verify with them", LIBRARIES.join(", "));
     }
     std::fs::write(&list, wanted).context("noting what was installed")
 }

@@ -13,6 +13,7 @@ mod tests;
 
 use std::borrow::Cow;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::layout::{Layout, excerpt, rfc3339};
@@ -28,12 +29,15 @@ pub const MAX_SEGMENTS: usize = 32;
 pub const MAX_DATE_TEXT: usize = 256;
 
 /// Where the revision of a document is found and how it is written: a resource's `change`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "ChangeDraft")]
 pub struct ChangeSpec {
     /// The dotted path of the field, such as `updatedAt` or `meta.version`.
+    #[schemars(regex(pattern = r"^[^.]+(\.[^.]+){0,31}$"))]
     pub field: String,
     /// The Go layout of its dates; RFC 3339 where there is none.
+    #[schemars(extend("format" = "go-layout"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
 }

@@ -16,6 +16,7 @@ pub mod resource;
 pub mod retry;
 pub mod revision;
 pub mod router;
+pub mod schema;
 pub mod subscription;
 pub mod template;
 pub mod time;

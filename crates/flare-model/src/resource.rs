@@ -1,5 +1,6 @@
 //! A resource: what is tracked. A draft comes in from a user; a checked, compiled resource goes out.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::change::{ChangeReader, ChangeSpec};
@@ -9,20 +10,22 @@ use crate::pattern::Pattern;
 use crate::time::Timestamp;
 
 /// What a user says to create a resource.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ResourceDraft {
     /// Where its documents live, with a wildcard for what differs.
+    #[schemars(regex(pattern = "^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@]+/"), extend("format" = "endpoint"))]
     pub endpoint: String,
     /// Where the revision is in a document.
     pub change: ChangeSpec,
-    /// How many ordered lanes its documents are spread over.
+    /// How many ordered lanes its documents are spread over. It bounds the shards of its subscriptions.
+    #[schemars(range(min = 1, max = 256))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lanes: Option<u16>,
 }
 
 /// A resource as users see it, and as it is stored.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceView {
     /// Its id.

@@ -118,6 +118,11 @@ impl Chance {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
+    /// A number of 64 bits.
+    pub fn bits(&self) -> u64 {
+        self.next()
+    }
+
     fn next(&self) -> u64 {
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
         let mut z = self.state.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);

@@ -2,6 +2,7 @@
 
 mod cli;
 mod config;
+mod demo;
 mod door;
 mod http;
 mod journey;
@@ -9,14 +10,23 @@ mod logging;
 mod migrate;
 mod network;
 mod node;
+mod objects;
 mod observe;
 mod operations;
+#[cfg(feature = "cpu-profile")]
+mod profile;
 mod registry;
+mod telemetry;
 mod ui;
 mod vault;
 mod version;
 
 use cli::{Cli, Command, Exit};
+
+/// A delivery takes some twenty small pieces of memory and gives them back: with this allocator it costs a tenth less
+/// than with the system's (docs/performance.md).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> Exit {
     let cli = match Cli::of_process() {
@@ -29,6 +39,7 @@ fn main() -> Exit {
         }
         Command::Remote(remote) => cli::remote::run(remote, cli.output),
         Command::Start(args) => start(args),
+        Command::Demo(args) => demo(args, cli.output),
         Command::Migrate { action } => migrate::run(action, cli.output, &mut std::io::stdout()),
     };
     outcome.unwrap_or_else(|error| {
@@ -40,20 +51,27 @@ fn main() -> Exit {
 fn start(args: &cli::StartArgs) -> anyhow::Result<Exit> {
     let loaded = config::load(&args.sources())?;
     let _guard = logging::init(&loaded.config.log)?;
-    stop_the_process_on_a_panic_in_delivery();
-    node::run(loaded)?;
+    stop_the_process_on_a_panic_in_delivery(|| {});
+    node::run(loaded, node::Company::none())?;
     Ok(Exit::Done)
 }
 
+fn demo(args: &cli::DemoArgs, format: cli::Format) -> anyhow::Result<Exit> {
+    let scratch = demo::Scratch::create(&std::env::temp_dir())?;
+    stop_the_process_on_a_panic_in_delivery(scratch.remover());
+    demo::run(args, format, &scratch)
+}
+
 /// A panic on a thread that owns feeds or commits leaves state nobody can vouch for. What is durable is right,
-/// so the process ends at once and the next one opens it.
-fn stop_the_process_on_a_panic_in_delivery() {
+/// so the process ends at once, after `before`, and the next one opens it.
+fn stop_the_process_on_a_panic_in_delivery(before: impl Fn() + Send + Sync + 'static) {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         usual(panic);
         let name = std::thread::current().name().unwrap_or_default().to_owned();
         tracing::error!(thread = name, panic = %panic, "a thread panicked");
         if name.starts_with("flare-deliver") || name.starts_with("flare-writer") {
+            before();
             std::process::abort();
         }
     }));

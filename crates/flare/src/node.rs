@@ -1,5 +1,6 @@
 //! The only wiring: configuration in, a running node out, and its end.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use flare_provider::{ProviderError, Store};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config, Loaded};
 use crate::door::{Clock, SystemClock};
@@ -19,6 +21,7 @@ use crate::journey::{BreakerSettings, Dialler, Journey, Plan, ReadLimits, Report
 use crate::network::Destinations;
 use crate::observe;
 use crate::operations::{App, Notices, Rearrangements};
+use crate::telemetry::Telemetry;
 use crate::ui;
 use crate::vault::Vault;
 use crate::version;
@@ -75,8 +78,28 @@ pub fn embedded_options(
 /// Where the engine's thread says that it cannot go on. It exists before the journey does.
 type FatalReport = Report;
 
+/// What goes along with a node that is run inside something larger.
+pub struct Company {
+    /// Where the API listens, if that is open already; otherwise it is opened as configured.
+    pub listener: Option<std::net::TcpListener>,
+    /// Called once the API answers, with its address and with what is cancelled when the node begins to stop.
+    pub ready: Box<dyn FnOnce(SocketAddr, CancellationToken)>,
+    /// Cancelled to stop the node, as a signal would.
+    pub end: CancellationToken,
+    /// Called before a second signal ends the process at once.
+    pub abrupt: Box<dyn Fn()>,
+}
+
+impl Company {
+    /// A node by itself.
+    pub fn none() -> Company {
+        let (ready, abrupt) = (Box::new(|_, _| {}), Box::new(|| {}));
+        Company { listener: None, ready, end: CancellationToken::new(), abrupt }
+    }
+}
+
 /// Runs a node until it is told to stop.
-pub fn run(loaded: Loaded) -> anyhow::Result<()> {
+pub fn run(loaded: Loaded, company: Company) -> anyhow::Result<()> {
     let config = &loaded.config;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = config.http.server.thread_count(cores);
@@ -85,29 +108,39 @@ pub fn run(loaded: Loaded) -> anyhow::Result<()> {
         _ => tokio::runtime::Builder::new_multi_thread(),
     };
     let runtime = builder.worker_threads(threads).thread_name("flare-api").enable_all().build()?;
-    runtime.block_on(serve(loaded, cores))
+    runtime.block_on(serve(loaded, cores, company))
 }
 
-async fn serve(loaded: Loaded, cores: usize) -> anyhow::Result<()> {
+async fn serve(loaded: Loaded, cores: usize, company: Company) -> anyhow::Result<()> {
     let settings = loaded.entries();
     let config = loaded.config;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::of_process());
     let (report, mut fatal, events) = Report::new();
     // The address first: a second Flare on the same port should not touch the data.
     let addr = config.http.server.addr;
-    let listener = TcpListener::bind(addr)
-        .await
-        .with_context(|| format!("listening on {addr} (http.server.addr or --addr says where)"))?;
+    let listener = match company.listener {
+        Some(open) => {
+            open.set_nonblocking(true)?;
+            TcpListener::from_std(open)?
+        }
+        None => TcpListener::bind(addr)
+            .await
+            .with_context(|| format!("listening on {addr} (http.server.addr or --addr says where)"))?,
+    };
     let addr = listener.local_addr()?;
     let engine = Engine::open(&config, &report).context("opening the store")?;
     // After the engine: the folder of the data is ours by then.
     let vault = Vault::open(&config).context("opening the key that seals secrets")?;
     let destinations = Destinations::new(&config.network, config.http.server.is_loopback());
-    let plan = plan(&config, cores, engine.store(), clock.clone(), &destinations, report)?;
+    let telemetry = Telemetry::start(&config.telemetry, &clock).context("starting telemetry")?;
+    let mut plan = plan(&config, cores, engine.store(), clock.clone(), &destinations, report)?;
+    plan.tracer = telemetry.as_ref().map(Telemetry::tracer);
     let journey = Journey::start(plan).await.context("starting delivery")?;
     let (notices, noticed) = Notices::new();
     let (rearrangements, rearranged) = Rearrangements::new();
-    let app = App::new(config, clock, engine.store(), journey, destinations, notices, rearrangements, vault);
+    let store = engine.store();
+    let app =
+        App::new(config, clock, store, journey, destinations, notices, rearrangements, vault, telemetry);
     let app = Arc::new(app.showing(settings));
     app.load().await.context("reading the catalog")?;
     let (resources, subscriptions) = app.registry.counts();
@@ -122,6 +155,7 @@ async fn serve(loaded: Loaded, cores: usize) -> anyhow::Result<()> {
 
     // Whoever waits for something to come is answered at once when the node stops.
     let stop = app.stop.clone();
+    (company.ready)(addr, stop.clone());
     let mut chores = JoinSet::new();
     chores.spawn({
         let app = app.clone();
@@ -147,6 +181,10 @@ async fn serve(loaded: Loaded, cores: usize) -> anyhow::Result<()> {
         let app = app.clone();
         async move { app.sample().await }
     });
+    chores.spawn({
+        let app = app.clone();
+        async move { app.export_metrics().await }
+    });
     let server =
         http::server::serve(listener, http::routes(app.clone()), &app.config.http.server, stop.clone());
     let mut server = std::pin::pin!(server);
@@ -156,6 +194,7 @@ async fn serve(loaded: Loaded, cores: usize) -> anyhow::Result<()> {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            () = company.end.cancelled() => {}
         }
     };
     tokio::select! {
@@ -175,16 +214,22 @@ async fn serve(loaded: Loaded, cores: usize) -> anyhow::Result<()> {
         }
         app.journey.stop().await;
         chores.abort_all();
+        app.end_telemetry().await;
     };
     tokio::select! {
         () = finish => {}
-        _ = interrupt.recv() => std::process::exit(130),
-        _ = terminate.recv() => std::process::exit(143),
+        _ = interrupt.recv() => at_once(&*company.abrupt, 130),
+        _ = terminate.recv() => at_once(&*company.abrupt, 143),
         reason = reason(&mut fatal) => return Err(anyhow::anyhow!(reason)),
     }
     engine.close();
     tracing::info!("stopped");
     Ok(())
+}
+
+fn at_once(abrupt: &dyn Fn(), code: i32) -> ! {
+    abrupt();
+    std::process::exit(code)
 }
 
 async fn reason(fatal: &mut tokio::sync::watch::Receiver<Option<String>>) -> String {
@@ -253,6 +298,7 @@ fn plan(
             excerpt: client.excerpt_limit.as_usize(),
             watchers: delivery.attempts.watchers,
         },
+        tracer: None,
     })
 }
 

@@ -7,7 +7,7 @@ use flare_model::ids::{ResourceId, ResourceNumber, SubscriptionId, SubscriptionN
 use flare_model::pattern::Pattern;
 use flare_model::resource::Resource;
 use flare_model::router::Router;
-use flare_model::subscription::{Draft, Stored};
+use flare_model::subscription::Stored;
 use flare_model::url::DocumentUrl;
 use parking_lot::RwLock;
 
@@ -17,8 +17,6 @@ use crate::journey::Compiled;
 pub struct Subscription {
     /// As stored.
     pub stored: Stored,
-    /// What was said, with every default filled in: what users are shown.
-    pub draft: Draft,
     /// The version that was stored.
     pub version: u64,
     /// Compiled.

@@ -1,5 +1,6 @@
 //! In: what the build script found out. Out: which Flare this is.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// `<major>.<minor>.<patch>`.
@@ -17,7 +18,7 @@ pub const LONG: &str =
     concat!(env!("CARGO_PKG_VERSION"), " (", env!("BUILT_SHA"), ", ", env!("BUILT_TIME"), ")");
 
 /// All of it for machines. The API's `GET /` and `/status` answer with the same fields.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Version {
     /// `<major>.<minor>.<patch>`.
@@ -45,5 +46,14 @@ mod tests {
         let like = "0000-00-00T00:00:00Z";
         let shape: String = BUILD_TIME.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
         assert!(shape == like || BUILD_TIME == "unknown", "{BUILD_TIME}");
+    }
+
+    /// `cargo run` hands what a build script sets to the program, which refuses `FLARE_` variables it does not know.
+    #[test]
+    fn what_the_build_script_sets_is_no_configuration() {
+        let script = include_str!("../build.rs");
+        let set: Vec<&str> = script.split("rustc-env=").skip(1).collect();
+        assert!(!set.is_empty(), "the build script sets variables");
+        assert!(set.iter().all(|name| !name.starts_with("FLARE_")), "{set:?}");
     }
 }

@@ -10,6 +10,7 @@ mod tests;
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::feed::{Glimpse, Trouble};
@@ -54,6 +55,17 @@ pub enum Membership {
     Excluded,
     /// It cannot be told, and the client is left as it is.
     Unclear(String),
+}
+
+impl Membership {
+    /// Whether the client is to have it; `None` where it cannot be told.
+    pub fn includes(&self) -> Option<bool> {
+        match self {
+            Membership::Included => Some(true),
+            Membership::Excluded => Some(false),
+            Membership::Unclear(_) => None,
+        }
+    }
 }
 
 /// A resource, as far as a url is concerned.
@@ -117,7 +129,7 @@ pub struct Condition {
 }
 
 /// The answer in a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Verdict {
     /// The url is no document of the subscription's resource.
@@ -145,8 +157,9 @@ pub enum Verdict {
 }
 
 /// What a fact is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "FactKind")]
 pub enum Kind {
     /// Which resource the url belongs to.
     Pattern,
@@ -167,7 +180,7 @@ pub enum Kind {
 }
 
 /// One fact.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Fact {
     /// When it happened or will happen, where that is known.
     pub at: Option<Timestamp>,
@@ -178,7 +191,7 @@ pub struct Fact {
 }
 
 /// The answer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Explanation {
     /// In a word.
     pub verdict: Verdict,

@@ -1,10 +1,11 @@
 //! The decision: whether the client is to have a document, and what it is known to have → what to send, if
 //! anything.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a notification tells a client about a document. Decided per client, at the moment of sending.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
     /// The client does not have the document, or may not have it.

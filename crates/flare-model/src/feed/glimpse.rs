@@ -41,7 +41,7 @@ pub struct Flight {
 }
 
 /// What a client has of a document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ClientHas {
     /// The newest state; of a deleted document: nothing, and that is right.
@@ -65,6 +65,14 @@ impl Glimpse {
         self.open.is_some() || self.again || self.waiting.is_some() || self.dead || self.doubt
     }
 
+    /// The same where there is a filter, and it says this about the document as it is now: the reader will find that
+    /// it is the client's or that it is not. `None`: nobody can tell, and the client is left as it is.
+    pub fn under(self, row: &Row, includes: Option<bool>) -> Glimpse {
+        let wanted = if row.deleted { Some(false) } else { includes };
+        let action = wanted.and_then(|wanted| decide(wanted, self.held, self.doubt));
+        Glimpse { to_tell: action.is_some(), ..self }
+    }
+
     /// What the client has. A notification that it asked to drop counts as had: it wanted no more.
     pub fn client_has(&self, row: &Row) -> ClientHas {
         let replayed = self.waiting.as_ref().is_some_and(|s| s.replay != 0 && s.seq == row.seq)
@@ -86,19 +94,19 @@ impl Feed {
     pub fn glimpse(&self, row: &Row) -> Glimpse {
         let ordinal = row.ordinal;
         let held = self.held.contains(ordinal.0);
-        let doubt = self.doubt.contains(ordinal.0);
+        let doubt = self.few.doubt.contains(ordinal.0);
         Glimpse {
             held,
             doubt,
-            dead: self.dead.contains(ordinal.0),
+            dead: self.few.dead.contains(ordinal.0),
             open: self.open.get(&ordinal).map(|open| Flight {
                 seq: open.seq,
                 action: open.action,
                 replay: open.replay,
             }),
-            again: self.again.contains_key(&ordinal),
+            again: self.few.again.contains_key(&ordinal),
             waiting: self.waiting.get(&ordinal).cloned(),
-            unread: row.seq > self.read && !self.extras.contains(&row.seq) && !self.was_ahead(row.seq),
+            unread: row.seq > self.read && !self.few.extras.contains(&row.seq) && !self.was_ahead(row.seq),
             to_tell: decide(!row.deleted, held, doubt).is_some(),
             cursor: self.cursor(),
             position: self.read,
@@ -107,8 +115,8 @@ impl Feed {
 
     /// The documents that are owed, doubted or given up, of all that the reader has met.
     pub fn owed(&self) -> roaring::RoaringTreemap {
-        let mut owed = &self.dead | &self.doubt;
-        let pending = self.waiting.keys().chain(self.open.keys()).chain(self.again.keys());
+        let mut owed = &self.few.dead | &self.few.doubt;
+        let pending = self.waiting.keys().chain(self.open.keys()).chain(self.few.again.keys());
         owed.extend(pending.map(|ordinal| ordinal.0));
         owed
     }
@@ -193,6 +201,21 @@ mod tests {
     fn a_tombstone_that_the_client_never_had_is_not_owed() {
         let seen = feed().glimpse(&row(4, 4, true));
         assert!(seen.unread && !seen.lags());
+    }
+
+    #[test]
+    fn what_the_filter_leaves_out_is_owed_only_to_a_client_that_has_it() {
+        let mut feed = feed();
+        let (created, updated) = (row(1, 1, false), row(2, 1, false));
+        assert!(feed.glimpse(&created).under(&created, Some(true)).lags());
+        assert!(!feed.glimpse(&created).under(&created, Some(false)).lags());
+        assert!(!feed.glimpse(&created).under(&created, None).lags());
+        feed.read(&created, &mut Everything);
+        feed.settle(Ordinal(0), Verdict::Delivered);
+        assert!(feed.glimpse(&updated).under(&updated, Some(false)).lags(), "a delete is due");
+        assert!(!feed.glimpse(&updated).under(&updated, None).lags());
+        let deleted = row(3, 1, true);
+        assert!(feed.glimpse(&deleted).under(&deleted, None).lags(), "a tombstone is not asked about");
     }
 
     #[test]

@@ -6,9 +6,12 @@
 //! the reader has come. So while a document waits, or is in flight, the reader passes its newer revisions by. The
 //! next revision goes out once the outcome of the one before is durable: otherwise a crash would forget that
 //! outcome, and the older revision would follow the newer one.
+//!
+//! A client that goes back to the newest only has a mark beyond everything: the feed then sees the newest rows and no
+//! others, and all else stays as it is until nothing is open, owed or to be judged.
 
 use super::rule::Rule;
-use super::{Attempt, Everything, Feed, Met, Standing, State, Trouble};
+use super::{Attempt, Feed, Interest, Met, Standing, State, Trouble};
 use crate::document::Row;
 use crate::ids::{Ordinal, Seq};
 use crate::time::Timestamp;
@@ -27,20 +30,33 @@ pub enum Next {
 }
 
 impl Feed {
+    /// The mark of a feed that sent every revision and now sends the newest: nothing is replaced beyond it.
+    pub const NOTHING_OLDER: Seq = Seq(i64::MAX as u64);
+
     /// The mark of a feed that sends every revision: what was replaced up to here it does not see. `None` for a
     /// feed that sends only the newest.
     pub fn since(&self) -> Option<Seq> {
-        self.since
+        self.since.filter(|since| *since != Feed::NOTHING_OLDER)
+    }
+
+    /// Whether the documents of this feed go the way of [`Feed::next_revision`] when they are due, one revision after
+    /// the other, rather than that of [`Feed::retry`]. A feed that sent every revision goes on so for a while.
+    pub fn is_in_turn(&self) -> bool {
+        self.since.is_some()
     }
 
     /// From now on every revision is sent: what is newest at `head`, and all that comes. Answers the documents that
     /// have to be looked at once the next record is durable.
     pub fn every_revision(&mut self, head: Seq) -> Vec<Ordinal> {
-        if self.since.is_some() {
+        if self.since().is_some() {
             return Vec::new();
         }
+        let in_turn = self.is_in_turn();
         self.since = Some(if self.rules.keeps(Rule::SinceNow) { head } else { Seq(0) });
         self.delta.dirty = true;
+        if in_turn {
+            return Vec::new();
+        }
         let in_flight: Vec<_> = self.open.iter().map(|(o, open)| (*o, open.seq, open.newer)).collect();
         for (ordinal, seq, newer) in in_flight {
             if let Some(newer) = newer {
@@ -53,7 +69,7 @@ impl Feed {
             }
         }
         self.open.values_mut().for_each(|open| open.newer = None);
-        let again = std::mem::take(&mut self.again);
+        let again = self.few.any().map(|few| std::mem::take(&mut few.again)).unwrap_or_default();
         for (ordinal, seq) in &again {
             self.holes.remove(seq);
             if !self.waiting.contains_key(ordinal) {
@@ -61,17 +77,32 @@ impl Feed {
             }
             self.wait_for_record(*ordinal);
         }
-        self.more.extend(self.waiting.keys());
+        self.few.make().more.extend(self.waiting.keys());
         again.into_keys().collect()
     }
 
-    /// From now on only the newest revision is sent: whatever is owed of a document comes down to that.
+    /// From now on only the newest revision is sent: whatever is owed of a document comes down to that, because the
+    /// mark moves beyond all that was ever replaced. What stands, and what it stands for, stays as it is; the other
+    /// way of keeping it is taken up again when there is nothing to be kept.
     pub fn newest_only(&mut self) {
-        if self.since.take().is_some() {
+        if self.since().is_some() {
+            self.since = Some(Feed::NOTHING_OLDER);
             self.delta.dirty = true;
-            // Of what is in flight more may be owed, and that is told when it is settled.
-            self.more
-                .retain(|ordinal| self.open.contains_key(ordinal) && self.rules.keeps(Rule::OwedToTheEnd));
+        }
+    }
+
+    /// A feed that sends only the newest revision again, and of which nothing is under way, owed or in doubt, is as if it
+    /// had never sent all of them.
+    pub(super) fn end_turns(&mut self) {
+        let nothing_stands =
+            self.waiting.is_empty() && self.open.is_empty() && self.few.unrecorded.is_empty();
+        let nothing_to_judge = self.judge.is_none() && self.few.unjudged.is_empty();
+        if self.since == Some(Feed::NOTHING_OLDER) && nothing_stands && nothing_to_judge {
+            self.since = None;
+            if let Some(few) = self.few.any() {
+                few.more.clear();
+            }
+            self.delta.dirty = true;
         }
     }
 
@@ -101,7 +132,7 @@ impl Feed {
     }
 
     /// The reader meets a revision that is not settled.
-    pub(super) fn read_revision(&mut self, row: &Row) -> Met {
+    pub(super) fn read_revision(&mut self, row: &Row, interest: &mut impl Interest) -> Met {
         if let Some(open) = self.open.get(&row.ordinal) {
             // An attempt that outran the reader, before every revision was wanted, may be for this very one.
             if open.seq < row.seq {
@@ -110,16 +141,16 @@ impl Feed {
             return Met::Busy;
         }
         if self.waiting.contains_key(&row.ordinal) {
-            self.more.insert(row.ordinal);
+            self.few.make().more.insert(row.ordinal);
             return Met::Settled;
         }
-        if self.unrecorded.contains(&row.ordinal) && self.rules.keeps(Rule::OutcomeDurable) {
+        if self.few.unrecorded.contains(&row.ordinal) && self.rules.keeps(Rule::OutcomeDurable) {
             self.stand(row.ordinal, row.seq, State::Waiting { due: AT_ONCE });
             self.wait_for_record(row.ordinal);
             return Met::Owed;
         }
         self.holes.insert(row.seq, row.ordinal);
-        match self.begin(row, &mut Everything) {
+        match self.begin(row, interest) {
             Some(attempt) => Met::Send(attempt),
             None => Met::Settled,
         }
@@ -127,9 +158,14 @@ impl Feed {
 
     /// A document that waits is decided on the first revision at or after [`Feed::owed_from`] that the feed can see;
     /// `found` is none if there is none. It was looked for when the log had at least what the reader has met. The
-    /// caller has checked [`Feed::may_issue`].
-    pub fn next_revision(&mut self, ordinal: Ordinal, found: Option<&Row>) -> Next {
-        if self.open.contains_key(&ordinal) || self.unrecorded.contains(&ordinal) {
+    /// caller has checked [`Feed::may_issue`], and `interest` is asked about that very revision.
+    pub fn next_revision(
+        &mut self,
+        ordinal: Ordinal,
+        found: Option<&Row>,
+        interest: &mut impl Interest,
+    ) -> Next {
+        if self.open.contains_key(&ordinal) || self.few.unrecorded.contains(&ordinal) {
             return Next::Wait;
         }
         // What the reader has not met yet it will meet, and this document then waits no more.
@@ -146,7 +182,7 @@ impl Feed {
         }
         self.delta.dirty = true;
         let given_up = self.is_given_up(ordinal);
-        match self.begin(row, &mut Everything) {
+        match self.begin(row, interest) {
             Some(attempt) => Next::Send(attempt),
             None => {
                 self.tally.skipped += u64::from(given_up);
@@ -156,9 +192,11 @@ impl Feed {
         }
     }
 
-    /// Whether a revision was given up, and it is not known yet if another follows.
+    /// Whether a revision was given up, and it is not known yet if another follows. To a client that wants only the
+    /// newest it makes no difference.
     pub(super) fn is_given_up(&self, ordinal: Ordinal) -> bool {
-        self.waiting.get(&ordinal).is_some_and(|s| s.state == State::Passed && s.trouble.is_some())
+        let passed = |standing: &Standing| standing.state == State::Passed && standing.trouble.is_some();
+        self.since().is_some() && self.waiting.get(&ordinal).is_some_and(passed)
     }
 
     /// The change at `seq` is settled, and more of its document may be owed: durable before that is sent. What the
@@ -169,19 +207,19 @@ impl Feed {
         if let Some(standing) = self.waiting.get_mut(&ordinal) {
             standing.trouble = given_up;
         }
-        self.more.insert(ordinal);
+        self.few.make().more.insert(ordinal);
         self.wait_for_record(ordinal);
     }
 
     /// Nothing that the reader has met is owed of a document.
     pub(super) fn owe_no_more(&mut self, ordinal: Ordinal) {
         let Some(standing) = self.waiting.remove(&ordinal) else { return };
-        self.more.remove(&ordinal);
-        self.unjudged.remove(ordinal.0);
+        self.few.take_more(&ordinal);
+        self.few.take_unjudged(ordinal.0);
         self.needs_no_judgement(ordinal);
-        let doubt = self.doubt.contains(ordinal.0);
+        let doubt = self.few.doubt.contains(ordinal.0);
         if standing.state == State::Passed && standing.trouble.is_some() {
-            self.dead.insert(ordinal.0);
+            self.few.make().dead.insert(ordinal.0);
             self.delta.dead.insert(ordinal, Standing { state: State::GaveUp, doubt, ..standing });
         } else if doubt && self.rules.keeps(Rule::PassedKeepsDoubt) {
             self.delta.doubtful.insert(ordinal, standing.seq);
@@ -192,7 +230,7 @@ impl Feed {
 
     /// An outcome that the next revision of the document has to wait for.
     pub(super) fn wait_for_record(&mut self, ordinal: Ordinal) {
-        self.unrecorded.insert(ordinal);
+        self.few.make().unrecorded.insert(ordinal);
         // A record under way carries an earlier outcome, not this one.
         self.delta.recording.remove(&ordinal);
         self.delta.dirty = true;
@@ -201,7 +239,7 @@ impl Feed {
     /// A newer revision was met while one is in flight. A standing for the one in flight says that it and all
     /// that follows is owed, and then its hole is not needed.
     fn stand_for_all(&mut self, ordinal: Ordinal, open: Seq) {
-        self.more.insert(ordinal);
+        self.few.make().more.insert(ordinal);
         if self.waiting.contains_key(&ordinal) {
             return;
         }
@@ -214,9 +252,9 @@ impl Feed {
     }
 
     fn stand(&mut self, ordinal: Ordinal, seq: Seq, state: State) {
-        let doubt = self.doubt.contains(ordinal.0);
+        let doubt = self.few.doubt.contains(ordinal.0);
         // It is owed again, whatever was given up before.
-        self.dead.remove(ordinal.0);
+        self.few.take_dead(ordinal.0);
         self.delta.dead.remove(&ordinal);
         self.waiting.insert(ordinal, Standing { ordinal, seq, doubt, state, replay: 0, trouble: None });
         self.delta.standings.insert(ordinal);
@@ -225,13 +263,13 @@ impl Feed {
 
     /// Whether the reader, of this life or of the one before, has met a change.
     fn has_met(&self, seq: Seq) -> bool {
-        seq <= self.read || self.extras.contains(&seq) || self.was_ahead(seq)
+        seq <= self.read || self.few.extras.contains(&seq) || self.was_ahead(seq)
     }
 
     /// The reader found nothing between its position and `seq`. Every change beyond the mark is a revision, so what
     /// is missing, and was not settled, went before the client could be given it.
     pub(super) fn count_missing(&mut self, seq: Seq) {
-        let Some(since) = self.since else { return };
+        let Some(since) = self.since() else { return };
         let (mut next, mut missing) = (self.read.max(since).0 + 1, 0);
         while next <= seq.0 {
             missing += u64::from(!self.has_met(Seq(next)));
@@ -245,7 +283,7 @@ impl Feed {
     pub fn lose(&mut self, revisions: &[(Ordinal, Seq)]) -> u64 {
         let owed = |(ordinal, seq): &&(Ordinal, Seq)| {
             let in_flight = self.open.get(ordinal).is_some_and(|open| open.seq == *seq);
-            let from = self.owed_from(*ordinal).filter(|_| self.since.is_some());
+            let from = self.owed_from(*ordinal).filter(|_| self.since().is_some());
             from.is_some_and(|from| from <= *seq) && self.has_met(*seq) && !in_flight
         };
         let lost = revisions.iter().filter(owed).count() as u64;

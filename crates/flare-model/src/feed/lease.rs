@@ -21,10 +21,10 @@ impl Feed {
         let (seq, replay) = (open.seq, open.replay);
         // What was given up before is followed by this one.
         self.tally.skipped += u64::from(self.is_given_up(ordinal));
-        let doubt = self.doubt.contains(ordinal.0);
+        let doubt = self.few.doubt.contains(ordinal.0);
         let state = State::Leased { until };
         self.waiting.insert(ordinal, Standing { ordinal, seq, doubt, state, replay, trouble: Some(trouble) });
-        self.dead.remove(ordinal.0);
+        self.few.take_dead(ordinal.0);
         self.delta.dead.remove(&ordinal);
         self.delta.standings.insert(ordinal);
         self.delta.dirty = true;
@@ -64,7 +64,7 @@ impl Feed {
     /// The end of a lease must be durable before anything more of its document is sent.
     pub(super) fn end_lease(&mut self, ordinal: Ordinal) {
         if self.rules.keeps(Rule::LeaseEndDurable) {
-            self.unrecorded.insert(ordinal);
+            self.few.make().unrecorded.insert(ordinal);
             // A record under way was taken before this.
             self.delta.recording.remove(&ordinal);
         }

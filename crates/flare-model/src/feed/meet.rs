@@ -1,7 +1,7 @@
 //! A row comes in, from the reader or for a retry; a request to send comes out, or nothing.
 
 use super::rule::Rule;
-use super::{Action, Attempt, Feed, Interest, Met, Open, State, TRANSITION, decide};
+use super::{Action, Attempt, Feed, Interest, Met, Open, TRANSITION, decide};
 use crate::document::Row;
 use crate::ids::Seq;
 
@@ -14,12 +14,12 @@ impl Feed {
         self.skip_to(Seq(row.seq.0 - 1));
         self.read = row.seq;
         self.delta.dirty = true;
-        match self.outran.get(&row.ordinal) {
+        match self.few.outran.get(&row.ordinal) {
             // The row was fetched before the change that a retry has sent meanwhile.
             Some(sent) if *sent > row.seq && self.rules.keeps(Rule::OutdatedRead) => return Met::Settled,
-            _ => self.outran.remove(&row.ordinal),
+            _ => self.few.take_outran(&row.ordinal),
         };
-        if self.extras.remove(&row.seq) || self.was_ahead(row.seq) {
+        if self.few.take_extras(&row.seq) || self.was_ahead(row.seq) {
             // Where every revision is sent, the next one may have been under way.
             if self.since.is_none() || !self.rules.keeps(Rule::JudgeNextRevision) {
                 self.needs_no_judgement(row.ordinal);
@@ -27,7 +27,7 @@ impl Feed {
             return Met::Settled;
         }
         if self.since.is_some() {
-            return self.read_revision(row);
+            return self.read_revision(row, interest);
         }
         if let Some(open) = self.open.get_mut(&row.ordinal) {
             if open.seq != row.seq
@@ -41,7 +41,7 @@ impl Feed {
             self.holes.insert(row.seq, row.ordinal);
             return Met::Busy;
         }
-        if let Some(superseded) = self.again.remove(&row.ordinal) {
+        if let Some(superseded) = self.few.take_again(&row.ordinal) {
             self.holes.remove(&superseded);
         }
         if self.waiting.get(&row.ordinal).is_some_and(|standing| standing.seq == row.seq) {
@@ -49,8 +49,8 @@ impl Feed {
         }
         self.holes.insert(row.seq, row.ordinal);
         // What was asked for, or came back from a lease, is decided once that is durable.
-        if self.unrecorded.contains(&row.ordinal) {
-            self.again.insert(row.ordinal, row.seq);
+        if self.few.unrecorded.contains(&row.ordinal) {
+            self.few.make().again.insert(row.ordinal, row.seq);
             return Met::Busy;
         }
         match self.begin(row, interest) {
@@ -67,31 +67,28 @@ impl Feed {
             self.delta.dirty = true;
         }
         // Whatever was settled here has moved on too.
-        while self.extras.first().is_some_and(|settled| *settled <= self.read) {
-            self.extras.pop_first();
+        if let Some(few) = self.few.any() {
+            while few.extras.first().is_some_and(|settled| *settled <= self.read) {
+                few.extras.pop_first();
+            }
         }
     }
 
     /// A document that is owed, or that changed while it was in flight, is decided on its newest row. `None`:
     /// nothing to send, now or any more. The caller has checked [`Feed::may_issue`].
     pub fn retry(&mut self, row: &Row, interest: &mut impl Interest) -> Option<Attempt> {
-        let unrecorded = self.unrecorded.contains(&row.ordinal) && self.rules.keeps(Rule::ReplayDurable);
+        let unrecorded = self.few.unrecorded.contains(&row.ordinal) && self.rules.keeps(Rule::ReplayDurable);
         if self.open.contains_key(&row.ordinal) || unrecorded {
             return None;
         }
-        if self.waiting.get(&row.ordinal).is_some_and(|s| s.state == State::Passed && s.seq == row.seq) {
-            self.owe_no_more(row.ordinal);
-            return None;
-        }
-        let changed = self.again.get(&row.ordinal).copied();
+        let changed = self.few.again.get(&row.ordinal).copied();
         let owed = self.waiting.get(&row.ordinal).map(|standing| standing.seq);
         let newest = changed.max(owed)?;
         // The row was fetched before the change that the reader has met meanwhile.
         if row.seq < newest && self.rules.keeps(Rule::OutdatedRetry) {
             return None;
         }
-        self.again.remove(&row.ordinal);
-        self.more.remove(&row.ordinal);
+        self.few.take_again(&row.ordinal);
         if let Some(superseded) = changed.filter(|seq| *seq != row.seq) {
             self.holes.remove(&superseded);
         }
@@ -104,7 +101,7 @@ impl Feed {
         let doubt = self.judged(row);
         let held = self.held.contains(row.ordinal.0);
         if row.seq > self.read {
-            self.outran.insert(row.ordinal, row.seq);
+            self.few.make().outran.insert(row.ordinal, row.seq);
         }
         let Some(wanted) = self.wants(row, interest) else {
             self.leave_as_is(row, doubt);
@@ -119,10 +116,7 @@ impl Feed {
         let action = decide(wanted, held, doubt).filter(|action| !(told && *action == Action::Update));
         let Some(action) = action else {
             self.clear_standing(row.ordinal);
-            self.settle_seq(row.seq);
-            if self.since.is_some() && self.rules.keeps(Rule::NothingDurable) {
-                self.wait_for_record(row.ordinal);
-            }
+            self.settle_with_nothing(row);
             return None;
         };
         if interest.tells(action) != Some(true) {
@@ -163,6 +157,15 @@ impl Feed {
         if doubt && self.rules.keeps(Rule::UntoldKeepsDoubt) {
             self.keep_doubt(row.ordinal, row.seq);
         }
+        self.settle_with_nothing(row);
+    }
+
+    /// Nothing was sent for a row. Where every revision is, the next one waits until that is durable, or a crash would
+    /// have this one decided again after it.
+    fn settle_with_nothing(&mut self, row: &Row) {
         self.settle_seq(row.seq);
+        if self.since.is_some() && self.rules.keeps(Rule::NothingDurable) {
+            self.wait_for_record(row.ordinal);
+        }
     }
 }

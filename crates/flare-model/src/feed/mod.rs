@@ -13,6 +13,7 @@
 //! sent.
 
 mod decide;
+mod few;
 mod filtering;
 mod glimpse;
 mod history;
@@ -35,7 +36,7 @@ mod oracle;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use roaring::RoaringTreemap;
 
@@ -51,6 +52,7 @@ pub use sweep::Filled;
 
 use crate::ids::{Ordinal, Seq};
 use crate::time::Timestamp;
+use few::Few;
 use kept::Keeping;
 use open::Judge;
 #[cfg(test)]
@@ -65,36 +67,22 @@ pub struct Feed {
     read: Seq,
     /// Changes that were read and are not settled, with their documents; and those in flight beyond `read`.
     holes: BTreeMap<Seq, Ordinal>,
-    /// Changes beyond `read` that are settled already: a retry sent the document as it was by then.
-    extras: BTreeSet<Seq>,
-    /// The documents that a retry decided on beyond `read`, and where: an older row of one must not follow.
-    outran: BTreeMap<Ordinal, Seq>,
     /// Durable mark: nothing beyond it was sent.
     issued: Seq,
     /// What the client has.
     held: RoaringTreemap,
-    /// Documents whose last create or delete has an unknown outcome.
-    doubt: RoaringTreemap,
     /// Documents that are owed.
     waiting: BTreeMap<Ordinal, Standing>,
-    /// Documents that were given up.
-    dead: RoaringTreemap,
     /// Attempts in flight, by document: never two for one.
     open: BTreeMap<Ordinal, Open>,
-    /// Documents that changed while they were in flight and are to be decided again, with the hole they keep.
-    again: BTreeMap<Ordinal, Seq>,
-    /// Documents handed over by a sweep, revived, or back from a lease, where that is not durable yet: not to be
-    /// sent before. Where every revision is sent, also those whose last outcome is not durable yet.
-    unrecorded: BTreeSet<Ordinal>,
     /// After a crash: how to tell what is in doubt, until all that may have been open then is settled.
     judge: Option<Box<Judge>>,
-    /// Standings found waiting when the feed was opened: an attempt for them may have been under way.
-    unjudged: RoaringTreemap,
-    /// Every revision is sent that was replaced after this change; `None`: only the newest.
+    /// Every revision is sent that was replaced after this change; `None`: only the newest. With
+    /// [`Feed::NOTHING_OLDER`] only the newest too, but in the ways of `history.rs`.
     since: Option<Seq>,
-    /// Documents that wait, or are in flight with a standing, and of which more than one revision may be owed.
-    more: BTreeSet<Ordinal>,
-    sweep: Option<Sweep>,
+    /// What few feeds have anything in.
+    few: Few,
+    sweep: Option<Box<Sweep>>,
     /// How often the filter was changed, as far as the owner has said.
     changes: u64,
     filtering: Option<Box<Filtering>>,
@@ -211,7 +199,7 @@ impl Feed {
 
     /// Whether a document was asked for, or its lease ended, and no record that carries that is durable yet.
     pub fn is_unrecorded(&self, ordinal: Ordinal) -> bool {
-        self.unrecorded.contains(&ordinal)
+        self.few.unrecorded.contains(&ordinal)
     }
 
     /// The documents that are owed, by ordinal.
@@ -221,12 +209,12 @@ impl Feed {
 
     /// Documents that changed while in flight and are to be decided again.
     pub fn to_decide_again(&self) -> impl Iterator<Item = Ordinal> + '_ {
-        self.again.keys().copied()
+        self.few.again.keys().copied()
     }
 
     /// Whether this document changed while it was in flight and is to be decided again.
     pub fn is_to_be_decided_again(&self, ordinal: Ordinal) -> bool {
-        self.again.contains_key(&ordinal)
+        self.few.again.contains_key(&ordinal)
     }
 
     /// The time a subscription stood still does not count against what waits.
@@ -247,12 +235,12 @@ impl Feed {
 
     /// What the client may have or lack.
     pub fn doubt(&self) -> &RoaringTreemap {
-        &self.doubt
+        &self.few.doubt
     }
 
     /// What was given up.
     pub fn dead(&self) -> &RoaringTreemap {
-        &self.dead
+        &self.few.dead
     }
 
     /// The counters; writing to them goes out with the next record.
@@ -268,6 +256,6 @@ impl Feed {
 
     /// The sweep under way.
     pub fn sweeping(&self) -> Option<&Sweep> {
-        self.sweep.as_ref()
+        self.sweep.as_deref()
     }
 }

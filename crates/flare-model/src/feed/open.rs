@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use roaring::RoaringTreemap;
 
+use super::few::{Few, Sets};
 use super::rule::{Rule, Rules};
 use super::{Ahead, Feed, Pending, Saved, Standing, State};
 use crate::document::Row;
@@ -70,25 +71,19 @@ impl Feed {
         let ahead = if rules.keeps(Rule::Ahead) { saved.ahead } else { Ahead::default() };
         let extras = ahead.extras.iter().copied().collect();
         let needed = saved.issued > saved.cursor || ahead.horizon > saved.cursor;
+        let sets = Sets { extras, doubt, dead: saved.dead, unjudged, more, ..Sets::default() };
         let judge = Judge { cursor: saved.cursor, issued: saved.issued, ahead, done, until: None };
         Feed {
             read: saved.cursor,
             holes: Default::default(),
-            extras,
-            outran: Default::default(),
             issued: saved.issued,
             held: saved.held,
-            doubt,
             waiting,
-            dead: saved.dead,
             open,
-            again: Default::default(),
-            unrecorded: Default::default(),
-            unjudged,
             judge: needed.then(|| Box::new(judge)),
             since: saved.since,
-            more,
-            sweep: saved.sweep,
+            few: Few::holding(sets),
+            sweep: saved.sweep.map(Box::new),
             changes: saved.filtering.as_ref().map_or(0, |filtering| filtering.swept),
             filtering: saved.filtering,
             tally: saved.tally,
@@ -106,7 +101,7 @@ impl Feed {
     /// number of one the log has lost would seem to be with the client.
     fn start_over(rules: Rules, saved: Saved, head: Seq) -> Feed {
         let (tally, filtering) = (saved.tally, saved.filtering);
-        let since = saved.since.map(|_| head);
+        let since = saved.since.map(|since| if since == Feed::NOTHING_OLDER { since } else { head });
         let believed = Saved { issued: head, since, tally, filtering, ..Saved::default() };
         let mut feed = Feed::resume(rules, believed);
         feed.issued = Seq(0);
@@ -135,7 +130,7 @@ impl Feed {
         let saved = Saved {
             held: std::mem::take(&mut self.held),
             standings: std::mem::take(&mut self.waiting).into_values().collect(),
-            dead: std::mem::take(&mut self.dead) | &self.doubt,
+            dead: &self.few.dead | &self.few.doubt,
             since: self.since,
             tally: std::mem::take(&mut self.tally),
             life: self.life,
@@ -172,7 +167,7 @@ impl Feed {
                 judge.issued
             }
             // Any mark that lies not beyond the cursor has the next life judge the standings, and no more.
-            _ if !self.unjudged.is_empty() && self.rules.keeps(Rule::StopKeepsJudging) => {
+            _ if !self.few.unjudged.is_empty() && self.rules.keeps(Rule::StopKeepsJudging) => {
                 self.cursor().max(Seq(1))
             }
             _ => clean,
@@ -186,8 +181,8 @@ impl Feed {
         let ordinal = row.ordinal.0;
         let held = self.held.contains(ordinal);
         let standing = self.waiting.get(&row.ordinal).map(Standing::owed_from);
-        let mut doubt = self.judged_by_cursor(row, held, standing) | self.doubt.contains(ordinal);
-        if self.unjudged.remove(ordinal)
+        let mut doubt = self.judged_by_cursor(row, held, standing) | self.few.doubt.contains(ordinal);
+        if self.few.take_unjudged(ordinal)
             && let Some(seq) = standing
         {
             let reborn = row.before >= seq && self.rules.keeps(Rule::BeforeStanding);
@@ -196,7 +191,7 @@ impl Feed {
             doubt |= !held || row.deleted || reborn || left;
         }
         if doubt {
-            self.doubt.insert(ordinal);
+            self.few.make().doubt.insert(ordinal);
         }
         doubt
     }
@@ -212,9 +207,10 @@ impl Feed {
         if !judge.done.insert(row.ordinal.0) && self.rules.keeps(Rule::JudgeOnce) {
             return false;
         }
-        // Where every revision is sent, a standing says itself what may have been sent; and it holds no cursor back
-        // that would keep this judgement over the next crash.
-        if self.since.is_some() && standing.is_some() {
+        // A standing says itself what may have been sent: it was made when the document had been judged, with the
+        // doubt there was, and whatever followed is judged against it. By the cursor it would be judged otherwise
+        // after a change between the newest revision and all of them, and a notification would be another one.
+        if standing.is_some() {
             return false;
         }
         let (cursor, issued) = (judge.cursor, judge.issued);

@@ -110,7 +110,8 @@ pub struct Record {
     pub standings: Vec<Standing>,
     /// Documents whose standing goes.
     pub cleared: Vec<Ordinal>,
-    /// Which revisions the feed sends, see [`Feed::since`].
+    /// Which revisions the feed sends, see [`Feed::since`]; a mark that no change can reach after a change to the newest
+    /// only.
     pub since: Option<Seq>,
     /// The sweep, whole.
     pub sweep: Option<Sweep>,
@@ -171,7 +172,7 @@ impl Feed {
         self.end_judging();
         self.delta.dirty = false;
         self.delta.issuing = self.delta.issue.max(self.issued);
-        self.delta.recording = self.unrecorded.clone();
+        self.delta.recording = self.few.unrecorded.clone();
         let mut record = Record { issued: self.delta.issuing, ..Record::default() };
         for (ordinal, has) in std::mem::take(&mut self.delta.held) {
             if has { record.held.push(ordinal) } else { record.dropped.push(ordinal) }
@@ -200,7 +201,7 @@ impl Feed {
         }
         (record.cursor, record.ahead) = self.recorded_position();
         record.since = self.since;
-        record.sweep = self.sweep.clone();
+        record.sweep = self.sweep.as_deref().cloned();
         record.tally = self.tally.clone();
         record.filtering = self.filtering.clone();
         self.record_states(&mut record);
@@ -212,9 +213,11 @@ impl Feed {
         self.issued = self.delta.issuing;
         self.recorded_states();
         for ordinal in std::mem::take(&mut self.delta.recording) {
-            self.unrecorded.remove(&ordinal);
+            self.few.take_unrecorded(&ordinal);
         }
+        self.few.tidy();
         self.delta.settle();
+        self.end_turns();
     }
 
     /// An attempt that was pushed out of the window is still open, and what stands for it may stand for a newer
@@ -223,7 +226,7 @@ impl Feed {
         // The next life finds a lease open, and knows.
         let alone = |open: &super::Open| open.action.leaves_doubt() && !open.leased;
         let under_way = self.open.get(&ordinal).is_some_and(alone);
-        self.doubt.contains(ordinal.0) || under_way && self.rules.keeps(Rule::DisplacedDoubt)
+        self.few.doubt.contains(ordinal.0) || under_way && self.rules.keeps(Rule::DisplacedDoubt)
     }
 
     /// The cursor that the next record has: a crash after it goes back no further.
@@ -239,9 +242,10 @@ impl Feed {
         let horizon = prior.map_or(self.read, |prior| prior.horizon);
         let mut holes: BTreeSet<Seq> = self.holes.keys().copied().filter(|seq| *seq <= horizon).collect();
         if let Some(prior) = prior {
-            holes.extend(prior.holes.iter().filter(|seq| **seq > self.read && !self.extras.contains(seq)));
+            holes
+                .extend(prior.holes.iter().filter(|seq| **seq > self.read && !self.few.extras.contains(seq)));
         }
-        let extras = self.extras.iter().copied().filter(|seq| *seq > horizon).collect();
+        let extras = self.few.extras.iter().copied().filter(|seq| *seq > horizon).collect();
         (cursor, Ahead { horizon, holes: holes.into_iter().collect(), extras })
     }
 }

@@ -102,11 +102,13 @@ pub(super) enum Rule {
     JudgeRemoved,
     /// A feed that changes to every revision does not go back to what it has left out.
     SinceNow,
+    /// A sweep for a changed filter waits until it is known whether more of a document is owed.
+    FilterWaits,
 }
 
 #[cfg(test)]
 impl Rule {
-    pub(super) const ALL: [Rule; 49] = [
+    pub(super) const ALL: [Rule; 50] = [
         Rule::Ahead,
         Rule::Outrun,
         Rule::OutdatedRead,
@@ -156,6 +158,7 @@ impl Rule {
         Rule::PassedKeepsDoubt,
         Rule::JudgeRemoved,
         Rule::SinceNow,
+        Rule::FilterWaits,
     ];
 }
 

@@ -14,7 +14,7 @@ impl Feed {
             self.end_lease(ordinal);
         }
         let fails = matches!(verdict, Verdict::Retry { .. });
-        let more = !fails && self.more.remove(&ordinal) && self.rules.keeps(Rule::OwedToTheEnd);
+        let more = !fails && self.few.take_more(&ordinal) && self.rules.keeps(Rule::OwedToTheEnd);
         if self.since.is_some() && !fails {
             self.wait_for_record(ordinal);
         }
@@ -27,7 +27,7 @@ impl Feed {
                 self.clear_standing_up_to(ordinal, open.seq);
             }
             Verdict::Discarded => {
-                let doubt = self.doubt.contains(ordinal.0);
+                let doubt = self.few.doubt.contains(ordinal.0);
                 self.clear_standing_up_to(ordinal, open.seq);
                 if doubt && self.rules.keeps(Rule::DiscardKeepsDoubt) {
                     self.keep_doubt(ordinal, open.seq);
@@ -64,7 +64,7 @@ impl Feed {
         }
         match open.newer {
             Some(newer) => {
-                self.again.insert(ordinal, newer);
+                self.few.make().again.insert(ordinal, newer);
                 Settled::Again
             }
             None => Settled::Done,
@@ -88,14 +88,14 @@ impl Feed {
             let standing = Standing {
                 ordinal,
                 seq,
-                doubt: self.doubt.contains(ordinal.0),
+                doubt: self.few.doubt.contains(ordinal.0),
                 state: State::Waiting { due: now },
                 // An attempt for a replay, or a further one for this change, has a standing and no hole.
                 replay: 0,
                 trouble: None,
             };
             // It is owed again, whatever was given up before.
-            self.dead.remove(ordinal.0);
+            self.few.take_dead(ordinal.0);
             self.delta.dead.remove(&ordinal);
             self.waiting.insert(ordinal, standing);
             self.delta.standings.insert(ordinal);
@@ -106,7 +106,7 @@ impl Feed {
     pub(super) fn settle_seq(&mut self, seq: Seq) {
         self.holes.remove(&seq);
         if seq > self.read && self.rules.keeps(Rule::Outrun) {
-            self.extras.insert(seq);
+            self.few.make().extras.insert(seq);
         }
     }
 
@@ -120,25 +120,25 @@ impl Feed {
     fn mark_doubt(&mut self, ordinal: Ordinal, open: &Open, doubtful: bool) {
         let leaves = open.action.leaves_doubt() || !self.rules.keeps(Rule::UpdateIsSafe);
         if doubtful && leaves && self.rules.keeps(Rule::Doubt) {
-            self.doubt.insert(ordinal.0);
+            self.few.make().doubt.insert(ordinal.0);
         }
     }
 
     fn owe(&mut self, ordinal: Ordinal, open: &Open, state: State, trouble: Box<Trouble>) {
-        let doubt = self.doubt.contains(ordinal.0);
+        let doubt = self.few.doubt.contains(ordinal.0);
         let own =
             Standing { ordinal, seq: open.seq, doubt, state, replay: open.replay, trouble: Some(trouble) };
         // A newer change that was pushed out of the window stands already: that one stays, it covers more.
         let newer = self.waiting.remove(&ordinal).filter(|standing| standing.seq > open.seq);
-        self.dead.remove(ordinal.0);
+        self.few.take_dead(ordinal.0);
         self.waiting.insert(ordinal, newer.map_or(own, |standing| Standing { doubt, state, ..standing }));
         self.delta.standings.insert(ordinal);
     }
 
     fn give_up(&mut self, ordinal: Ordinal, open: &Open, trouble: Box<Trouble>) {
         self.waiting.remove(&ordinal);
-        self.dead.insert(ordinal.0);
-        let doubt = self.doubt.contains(ordinal.0);
+        self.few.make().dead.insert(ordinal.0);
+        let doubt = self.few.doubt.contains(ordinal.0);
         let (state, replay) = (State::GaveUp, open.replay);
         let standing = Standing { ordinal, seq: open.seq, doubt, state, replay, trouble: Some(trouble) };
         self.delta.dead.insert(ordinal, standing);
@@ -147,7 +147,7 @@ impl Feed {
 
     /// Nothing is owed for the change at `seq`, but what the client has stays unknown.
     pub(super) fn keep_doubt(&mut self, ordinal: Ordinal, seq: Seq) {
-        self.doubt.insert(ordinal.0);
+        self.few.make().doubt.insert(ordinal.0);
         self.delta.doubtful.insert(ordinal, seq);
         self.delta.standings.insert(ordinal);
     }
@@ -155,8 +155,8 @@ impl Feed {
     /// The document is done: delivered, or nothing is left to send.
     pub(super) fn clear_standing(&mut self, ordinal: Ordinal) {
         let was_waiting = self.waiting.remove(&ordinal).is_some();
-        let was_dead = self.dead.remove(ordinal.0);
-        let was_doubted = self.doubt.remove(ordinal.0);
+        let was_dead = self.few.take_dead(ordinal.0);
+        let was_doubted = self.few.take_doubt(ordinal.0);
         if was_waiting || was_dead || was_doubted {
             self.delta.standings.insert(ordinal);
             self.delta.dead.remove(&ordinal);
@@ -167,7 +167,7 @@ impl Feed {
     /// The change at `seq` is done; a newer one that was pushed out of the window is not.
     fn clear_standing_up_to(&mut self, ordinal: Ordinal, seq: Seq) {
         if self.waiting.get(&ordinal).is_some_and(|standing| standing.seq > seq) {
-            self.doubt.remove(ordinal.0);
+            self.few.take_doubt(ordinal.0);
             self.delta.standings.insert(ordinal);
         } else {
             self.clear_standing(ordinal);

@@ -28,11 +28,12 @@ impl Feed {
             return false;
         }
         // After a crash, and behind a retry that outran it, the reader is not the measure.
-        let settled = self.judge.as_ref().map(|judge| judge.ahead.horizon).max(self.extras.last().copied());
+        let settled =
+            self.judge.as_ref().map(|judge| judge.ahead.horizon).max(self.few.extras.last().copied());
         let under_way = self.open.values().map(|open| open.seq).max();
         let beyond = settled.max(under_way).filter(|_| self.rules.keeps(Rule::SweepAhead));
         let end = self.read.max(beyond.unwrap_or_default());
-        self.sweep = Some(Sweep { replay, kind, position: Seq(0), end, met: 0 });
+        self.sweep = Some(Box::new(Sweep { replay, kind, position: Seq(0), end, met: 0 }));
         self.delta.dirty = true;
         true
     }
@@ -53,10 +54,16 @@ impl Feed {
         if !self.may_be_asked_for(row) {
             return Filled::Blocked;
         }
+        // Whether more is owed is known soon, and then it is decided under the new filter or it is not.
+        let passed = |standing: &Standing| standing.state == State::Passed && standing.seq == row.seq;
+        let unclear = self.waiting.get(&row.ordinal).is_some_and(passed);
+        if sweep.kind == SweepKind::Filter && unclear && self.rules.keeps(Rule::FilterWaits) {
+            return Filled::Blocked;
+        }
         let held = self.held.contains(row.ordinal.0);
-        let doubt = self.doubt.contains(row.ordinal.0);
+        let doubt = self.few.doubt.contains(row.ordinal.0);
         let waits = self.waiting.contains_key(&row.ordinal);
-        let dead = self.dead.contains(row.ordinal.0);
+        let dead = self.few.dead.contains(row.ordinal.0);
         // Where nobody can tell, the client is left as it is.
         let wanted = match sweep.kind {
             SweepKind::Beginning => {
@@ -112,14 +119,14 @@ impl Feed {
         let standing = Standing {
             ordinal: row.ordinal,
             seq: row.seq,
-            doubt: self.doubt.contains(row.ordinal.0),
+            doubt: self.few.doubt.contains(row.ordinal.0),
             state: State::Waiting { due: now },
             replay,
             trouble: None,
         };
-        self.dead.remove(row.ordinal.0);
+        self.few.take_dead(row.ordinal.0);
         self.waiting.insert(row.ordinal, standing);
-        self.unrecorded.insert(row.ordinal);
+        self.few.make().unrecorded.insert(row.ordinal);
         // A record under way carries an earlier request, not this one.
         self.delta.recording.remove(&row.ordinal);
         self.delta.standings.insert(row.ordinal);
@@ -129,18 +136,18 @@ impl Feed {
 
     /// Not while it is in flight, nor when the reader has yet to decide on it.
     fn may_be_asked_for(&self, row: &Row) -> bool {
-        let busy = self.open.contains_key(&row.ordinal) || self.again.contains_key(&row.ordinal);
-        let settled = self.extras.contains(&row.seq) || self.was_ahead(row.seq);
+        let busy = self.open.contains_key(&row.ordinal) || self.few.again.contains_key(&row.ordinal);
+        let settled = self.few.extras.contains(&row.seq) || self.was_ahead(row.seq);
         (row.seq <= self.read || settled) && !(busy && self.rules.keeps(Rule::SweepWaits))
     }
 
     /// Drops a dead letter. What the client has, and any doubt about it, stays as it is.
     pub fn drop_dead(&mut self, ordinal: Ordinal, seq: Seq) -> bool {
-        if !self.dead.remove(ordinal.0) {
+        if !self.few.take_dead(ordinal.0) {
             return false;
         }
         self.delta.dead.remove(&ordinal);
-        if self.doubt.contains(ordinal.0) {
+        if self.few.doubt.contains(ordinal.0) {
             self.delta.doubtful.insert(ordinal, seq);
         }
         self.delta.standings.insert(ordinal);

@@ -274,12 +274,16 @@ fn a_revision_that_is_given_up_is_counted_when_another_follows_and_a_dead_letter
     read(&mut feed, &row(1, 1));
     assert_eq!(feed.read(&row(1, 2), &mut Everything), Met::Busy);
     assert_eq!(feed.settle(Ordinal(1), give_up()), Settled::Next);
-    assert_eq!(feed.next_revision(Ordinal(1), Some(&row(1, 2))), Next::Wait, "not before it is durable");
+    assert_eq!(
+        feed.next_revision(Ordinal(1), Some(&row(1, 2)), &mut Everything),
+        Next::Wait,
+        "not before it is durable"
+    );
     record(&mut feed);
-    assert!(matches!(feed.next_revision(Ordinal(1), Some(&row(1, 2))), Next::Send(_)));
+    assert!(matches!(feed.next_revision(Ordinal(1), Some(&row(1, 2)), &mut Everything), Next::Send(_)));
     assert_eq!(feed.settle(Ordinal(1), give_up()), Settled::Next, "more may have come meanwhile");
     assert_eq!((feed.tally().skipped, feed.dead().len()), (1, 0));
     record(&mut feed);
-    assert_eq!(feed.next_revision(Ordinal(1), None), Next::Done);
+    assert_eq!(feed.next_revision(Ordinal(1), None, &mut Everything), Next::Done);
     assert_eq!((feed.tally().skipped, feed.dead().len()), (1, 1));
 }

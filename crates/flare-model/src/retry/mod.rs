@@ -14,6 +14,7 @@ mod tests;
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use after::parse_retry_after;
@@ -56,25 +57,40 @@ pub struct RetryPolicy {
 
 /// A policy as it is written: everything may be left out, and what is left out stays so, because one default may
 /// depend on another value.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RetryDraft {
+    /// The most attempts, the first one included.
+    #[schemars(range(min = 1), extend("default" = 50))]
     #[serde(skip_serializing_if = "Option::is_none")]
     quantity: Option<u32>,
+    /// No attempt begins later than this after the first. Above 0s.
+    #[schemars(extend("default" = "72h"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     ttl: Option<HumanDuration>,
+    /// The first delay of the backoff, and the delay of `preBackoff`. Above 0s.
+    #[schemars(extend("default" = "5s"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     interval: Option<HumanDuration>,
+    /// The longest delay, at least the interval; 1h, or the interval where that is longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_interval: Option<HumanDuration>,
+    /// The second delay of the backoff is this many times the first.
+    #[schemars(range(min = 1), extend("default" = 2))]
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "write_given_ratio", default)]
     ratio: Option<f64>,
+    /// How the backoff grows.
     #[serde(skip_serializing_if = "Option::is_none")]
     progression: Option<Progression>,
+    /// Retries without delay, before all others.
+    #[schemars(extend("default" = 0))]
     #[serde(skip_serializing_if = "Option::is_none")]
     immediate: Option<u32>,
+    /// Retries at `interval`, before the backoff.
+    #[schemars(extend("default" = 0))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pre_backoff: Option<u32>,
+    /// Retries at `maxInterval` after the backoff; without it, as many as `quantity` and `ttl` allow.
     #[serde(skip_serializing_if = "Option::is_none")]
     post_backoff: Option<u32>,
 }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Reason, RetryPolicy, SPREAD, scaled};
@@ -12,7 +13,7 @@ use crate::duration::HumanDuration;
 const LOOKED_AT: u32 = 100_000;
 
 /// The attempts of a notification that fails each time, counted from the first, with answers that take no time.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
     /// The first ones.
@@ -24,7 +25,7 @@ pub struct Plan {
 }
 
 /// One attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Planned {
     /// Its number, from 1.
     pub attempt: u32,
@@ -39,7 +40,7 @@ pub struct Planned {
 }
 
 /// The end of it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct End {
     /// The last attempt; it is given up when that fails.
     pub attempt: u32,

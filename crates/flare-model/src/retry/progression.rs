@@ -1,12 +1,13 @@
 //! In: a ratio and the index of a delay. Out: by what the interval is multiplied. One meaning of `ratio` for all four
 //! progressions: the second delay is `ratio` times the first.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How delays grow during the backoff. With an interval *i*, a ratio *r*, and *k* = 0, 1, 2, ... the delay is as given
 /// below, cut at `maxInterval`; the examples are for an interval of 5 s and a ratio of 2. With a ratio of 1 the delay
 /// stays at the interval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Progression {
     /// Equal steps: *i* · (1 + (*r* - 1) · *k*). 5, 10, 15, 20, 25 s.

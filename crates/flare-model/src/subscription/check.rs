@@ -49,8 +49,8 @@ const RESERVED: [&str; 12] = [
     "http2-settings",
 ];
 
-/// Checks a draft, fills the defaults into it, and compiles it.
-pub fn check(draft: &mut Draft, resource: &Resource, limits: &Limits) -> Result<Spec, Invalid> {
+/// Checks a draft and compiles it; [`completed`] shows what came of it.
+pub fn check(draft: &Draft, resource: &Resource, limits: &Limits) -> Result<Spec, Invalid> {
     let actions = &draft.endpoint.actions;
     let create = Arc::new(target(draft, Action::Create, &actions.create, resource)?);
     let update = match (&actions.create, &actions.update) {
@@ -82,7 +82,7 @@ pub fn check(draft: &mut Draft, resource: &Resource, limits: &Limits) -> Result<
         return Err(Invalid::new("delivery.concurrency", problem));
     }
     check_rate(delivery.rate_limit)?;
-    let retry = RetryPolicy::from(delivery.retry.clone().unwrap_or_default());
+    let retry = RetryPolicy::from(delivery.retry.as_deref().cloned().unwrap_or_default());
     retry.validate().map_err(|e| Invalid::new("delivery.retry", e))?;
     let content = content::check(draft, resource, &targets)?;
     let data = data(&draft.data, resource)?;
@@ -105,8 +105,6 @@ pub fn check(draft: &mut Draft, resource: &Resource, limits: &Limits) -> Result<
         revisions: revisions(delivery.revision.as_deref())?,
     };
     check_shards(spec.shards, &spec, resource)?;
-    check_together(&spec)?;
-    fill_defaults(draft, &spec);
     Ok(spec)
 }
 
@@ -120,7 +118,9 @@ fn revisions(asked: Option<&str>) -> Result<Revisions, Invalid> {
     }
 }
 
-fn fill_defaults(draft: &mut Draft, spec: &Spec) {
+/// What was said, with every default filled in that the spec made of it: what users are shown.
+pub fn completed(draft: &Draft, spec: &Spec) -> Draft {
+    let mut draft = draft.clone();
     draft.endpoint.method.get_or_insert_with(|| "POST".into()).make_ascii_uppercase();
     let actions = &mut draft.endpoint.actions;
     for action in [&mut actions.create, &mut actions.update, &mut actions.delete] {
@@ -130,22 +130,13 @@ fn fill_defaults(draft: &mut Draft, spec: &Spec) {
     }
     draft.delivery.timeout = Some(HumanDuration(spec.timeout));
     draft.delivery.concurrency = Some(spec.concurrency);
-    draft.delivery.retry = Some(spec.retry.clone().into());
+    draft.delivery.retry = Some(Box::new(spec.retry.clone().into()));
     draft.delivery.revision = Some(spec.revisions.as_str().into());
     content::fill(&mut draft.content, &spec.content);
     draft.mode = Some(spec.mode);
     draft.start = Some(spec.start);
     draft.shards = Some(spec.shards);
-}
-
-/// An expression is asked about the newest revision; which of several it is to decide about is not settled yet.
-fn check_together(spec: &Spec) -> Result<(), Invalid> {
-    let problem = "cannot be combined with `delivery.revision: all` yet; use `last`, or leave it out";
-    match spec.revisions {
-        Revisions::All if spec.filter.is_some() => Err(Invalid::new("filter", problem)),
-        Revisions::All if spec.when.is_some() => Err(Invalid::new("when", problem)),
-        _ => Ok(()),
-    }
+    draft
 }
 
 /// Each shard serves at least a lane, with at least one request at once and one token of the rate limit.
@@ -170,7 +161,7 @@ fn check_shards(shards: u32, spec: &Spec, resource: &Resource) -> Result<(), Inv
 fn target(
     draft: &Draft,
     action: Action,
-    own: &Option<ActionDraft>,
+    own: &Option<Box<ActionDraft>>,
     resource: &Resource,
 ) -> Result<Target, Invalid> {
     let name = action.as_str();

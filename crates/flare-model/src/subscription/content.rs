@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DataValue, Draft, Scalar, Target};
@@ -10,7 +11,7 @@ use crate::patch::{PatchDraft, PatchKind};
 use crate::resource::Resource;
 
 /// What notifications contain, as users write it.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ContentDraft {
     /// `flare` or `cloudevents`.
@@ -31,7 +32,7 @@ pub struct ContentDraft {
 }
 
 /// Whose words a notification uses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
     /// Flare's own.
@@ -42,7 +43,7 @@ pub enum Format {
 }
 
 /// How a CloudEvent is put into HTTP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EventMode {
     /// The body is the event, with the document in it.

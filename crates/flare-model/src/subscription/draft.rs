@@ -2,15 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ContentDraft, Mode, Secret, Start};
 use crate::duration::HumanDuration;
 use crate::retry::RetryDraft;
+use crate::schema::{METHOD, headers};
 
 /// A subscription as a user writes it.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(rename = "SubscriptionDraft")]
 pub struct Draft {
     /// Where notifications go.
     pub endpoint: EndpointDraft,
@@ -19,12 +22,15 @@ pub struct Draft {
     /// What they contain.
     pub content: ContentDraft,
     /// Values of one's own in the envelope.
+    #[schemars(extend("maxProperties" = 64))]
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub data: BTreeMap<String, DataValue>,
-    /// Membership, a CEL expression.
+    /// Membership, a CEL expression over `document`, `revision` and `wildcards`: which documents this client is to have.
+    #[schemars(length(max = 2048), extend("format" = "cel"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<String>,
-    /// Whether to tell, a CEL expression.
+    /// Whether to tell, a CEL expression that also sees `action` and `state`.
+    #[schemars(length(max = 2048), extend("format" = "cel"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
     /// Whether it is served without being asked.
@@ -33,7 +39,8 @@ pub struct Draft {
     /// Where it starts; cannot be changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<Start>,
-    /// How many owners may serve it in parallel.
+    /// How many owners may serve it in parallel; at most the resource's lanes, the concurrency and the rate's quantity.
+    #[schemars(range(min = 1, max = 256))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shards: Option<u32>,
     /// The key that signs. It is never written out with the rest: it is kept apart, sealed.
@@ -42,16 +49,19 @@ pub struct Draft {
 }
 
 /// Where notifications go.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct EndpointDraft {
-    /// For every action that has no url of its own.
+    /// For every action that has no url of its own. It may use the resource's wildcards and `{revision}`.
+    #[schemars(extend("format" = "url-template"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// For every action that has no method of its own.
+    #[schemars(regex(pattern = METHOD))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
     /// Sent with every action, unless the action has one of the same name.
+    #[schemars(schema_with = "headers")]
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, Vec<String>>,
     /// What differs by action.
@@ -59,19 +69,20 @@ pub struct EndpointDraft {
     pub actions: ActionsDraft,
 }
 
-/// What differs by action.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+/// What differs by action. Most subscriptions have nothing here, and there are many: it takes room only where it is
+/// used.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ActionsDraft {
     /// For creates.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub create: Option<ActionDraft>,
+    pub create: Option<Box<ActionDraft>>,
     /// For updates.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub update: Option<ActionDraft>,
+    pub update: Option<Box<ActionDraft>>,
     /// For deletes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub delete: Option<ActionDraft>,
+    pub delete: Option<Box<ActionDraft>>,
 }
 
 impl ActionsDraft {
@@ -81,34 +92,41 @@ impl ActionsDraft {
 }
 
 /// What one action has of its own.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(rename = "TargetDraft")]
 pub struct ActionDraft {
     /// Its url.
+    #[schemars(extend("format" = "url-template"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// Its method.
+    #[schemars(regex(pattern = METHOD))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
     /// Its headers.
+    #[schemars(schema_with = "headers")]
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, Vec<String>>,
 }
 
 /// How notifications are delivered.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct DeliveryDraft {
-    /// Statuses that mean delivered.
+    /// Statuses that mean delivered; 200 to 299 where none are given.
+    #[schemars(length(min = 1), inner(range(min = 100, max = 599)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub success: Option<Vec<u16>>,
     /// Statuses that mean: drop this notification.
+    #[schemars(length(min = 1), inner(range(min = 100, max = 599)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discard: Option<Vec<u16>>,
     /// How long an attempt may take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<HumanDuration>,
     /// How many attempts may be open at once.
+    #[schemars(range(min = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
     /// How many attempts may begin in a time.
@@ -116,21 +134,25 @@ pub struct DeliveryDraft {
     pub rate_limit: Option<RateLimit>,
     /// What happens after a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub retry: Option<RetryDraft>,
-    /// `last` or `all`.
+    pub retry: Option<Box<RetryDraft>>,
+    /// `last`: coalesced to the newest. `all`: every accepted revision, in order, as long as it is kept.
+    #[schemars(extend("enum" = ["last", "all", null]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
 }
 
 /// How many attempts may begin in a time.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "RateLimitDraft")]
 pub struct RateLimit {
     /// So many.
+    #[schemars(range(min = 1))]
     pub quantity: u32,
-    /// In this time.
+    /// In this time: from 1ms to 24h.
     pub interval: HumanDuration,
-    /// How many may begin at once after a rest; see [`RateLimit::burst`].
+    /// How many may begin at once after a rest: from 1 to the quantity, a tenth of it where it is not given.
+    #[schemars(range(min = 1))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<u32>,
 }
@@ -144,7 +166,7 @@ impl RateLimit {
 }
 
 /// A value of `data`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum DataValue {
     /// One value.
@@ -154,7 +176,7 @@ pub enum DataValue {
 }
 
 /// A string, number or boolean.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Scalar {
     /// True or false.

@@ -9,7 +9,7 @@ mod draft;
 mod expressions;
 mod secret;
 
-pub use check::{Limits, check};
+pub use check::{Limits, check, completed};
 pub use content::{Content, ContentDraft, Event, EventMode, Format};
 pub use draft::{
     ActionDraft, ActionsDraft, DataValue, DeliveryDraft, Draft, EndpointDraft, RateLimit, Scalar,
@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::feed::Action;
@@ -94,7 +95,7 @@ pub enum ScalarTemplate {
 }
 
 /// Whether a subscription is served without being asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Notifications are sent as changes come.
@@ -105,7 +106,7 @@ pub enum Mode {
 }
 
 /// Where a subscription starts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Start {
     /// With the next change.
@@ -257,7 +258,7 @@ pub struct Disabled {
 }
 
 /// Whether a subscription works: the first that holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// Flare stopped it, for the reason given.
@@ -286,8 +287,9 @@ impl Status {
 }
 
 /// A subscription as users see it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Subscription")]
 pub struct View {
     /// Its id.
     pub id: SubscriptionId,
@@ -311,6 +313,7 @@ pub struct View {
     pub secrets: Vec<SecretView>,
     /// The value of the newest secret: only in the answer that made it.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "secret::reveal")]
+    #[schemars(with = "Option<Secret>")]
     pub secret: Option<Secret>,
 }
 

@@ -3,6 +3,7 @@
 
 mod completions;
 mod config;
+mod demo;
 mod exit;
 pub mod remote;
 mod version;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+pub use demo::DemoArgs;
 pub use exit::Exit;
 
 use crate::config::{Flag, Sources};
@@ -44,6 +46,9 @@ pub enum Format {
 pub enum Command {
     /// Start Flare; with no configuration at all it keeps its data in ./flare-data and listens on 127.0.0.1:8080.
     Start(StartArgs),
+    /// Show Flare at work: a shop whose documents change, and five clients, one slow and one that keeps failing among
+    /// them. All in this process, on a temporary store; ctrl-C stops it, and nothing of it is left.
+    Demo(DemoArgs),
     /// Bring the store to this version's schema, or say what that would take.
     Migrate {
         /// Which of the two.
@@ -197,9 +202,18 @@ mod tests {
         let error = Cli::try_parse_from(["flare"]).unwrap_err();
         assert_eq!(error.exit_code(), i32::from(Exit::Usage.code()));
         let help = error.to_string();
-        for word in
-            ["start", "status", "tail", "replay", "version", "config", "migrate", "completions", "Exit codes"]
-        {
+        for word in [
+            "start",
+            "demo",
+            "status",
+            "tail",
+            "replay",
+            "version",
+            "config",
+            "migrate",
+            "completions",
+            "Exit codes",
+        ] {
             assert!(help.contains(word), "{word}: {help}");
         }
     }

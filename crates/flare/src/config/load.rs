@@ -1,8 +1,8 @@
 //! In: the places a configuration may come from. Out: the effective configuration with the origin of each value, or
 //! everything that is wrong with it.
 //!
-//! Later places win: the defaults, the file, the environment, the command line. A wrong value is a problem even where a
-//! later place overrides it.
+//! Later places win: the defaults, the standard variables of OpenTelemetry, the file, Flare's own variables, the command
+//! line. A wrong value is a problem even where a later place overrides it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,7 +13,7 @@ use super::schema::Config;
 use super::secret::REDACTED;
 use super::section::Section as _;
 use super::setting::Raw;
-use super::{environment, file, validate};
+use super::{environment, file, telemetry, validate};
 
 /// The file that is read when none is named, if it is there.
 const FILE: &str = "flare.toml";
@@ -47,7 +47,7 @@ pub struct Sources {
     pub file: Option<PathBuf>,
     /// Where `flare.toml` is looked for when no file was named; empty for the working directory.
     pub directory: PathBuf,
-    /// The environment's variables; those that do not begin with `FLARE_` do not matter.
+    /// The environment's variables; of those that do not begin with `FLARE_` only OpenTelemetry's matter.
     pub environment: Vec<(OsString, OsString)>,
     /// What the command line says.
     pub flags: Vec<Flag>,
@@ -106,7 +106,8 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
         Some(path) => Some(path.clone()),
         None => Some(sources.directory.join(FILE)).filter(|path| path.exists()),
     };
-    let mut given = file.as_ref().map_or_else(Vec::new, |path| from_file(path, &keys, &mut problems));
+    let mut given = telemetry::read(&sources.environment);
+    given.extend(file.as_ref().map_or_else(Vec::new, |path| from_file(path, &keys, &mut problems)));
     given.extend(environment::read(&sources.environment, &keys, &mut problems));
     given.extend(sources.flags.iter().map(|Flag { key, flag, value }| Given {
         key: (*key).to_owned(),

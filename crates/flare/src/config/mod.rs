@@ -15,6 +15,7 @@ mod section;
 mod setting;
 pub mod show;
 mod size;
+mod telemetry;
 mod validate;
 
 pub use cidr::Cidr;
@@ -27,11 +28,12 @@ pub use schema::*;
     reason = "the types of public fields and results, so that whoever holds one can name it"
 )]
 pub use {
-    choice::{LogFormat, LogLevel, LogOutput, Store, UserAgent},
+    choice::{LogFormat, LogLevel, LogOutput, Store, UserAgent, WebhookUrl},
     load::{Entry, Loaded},
     problem::{Origin, Problem},
-    secret::{Secret, SecretKey},
+    secret::{SecretKey, Token},
     size::ByteSize,
+    telemetry::{Attributes, ExportHeaders, Protocol, Ratio, ServiceName},
 };
 
 /// The default configuration with an explanation of every key.

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use super::choice::{LogFormat, LogLevel, LogOutput, Store, UserAgent, WebhookUrl};
 use super::cidr::Cidr;
-use super::secret::SecretKey;
+use super::secret::{SecretKey, Token};
 use super::section::section;
 use super::size::ByteSize;
+use super::telemetry::{Attributes, ExportHeaders, Protocol, Ratio, ServiceName};
 
 const fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
@@ -44,8 +45,12 @@ section! {
         notify: NotifyConfig;
         /// The web interface.
         ui: UiConfig;
+        /// A look inside the running process.
+        debug: DebugConfig;
         /// The engines below.
         provider: ProviderConfig;
+        /// Traces and metrics for a collector.
+        telemetry: TelemetryConfig;
     }
 }
 
@@ -181,7 +186,7 @@ section! {
         /// Threads of delivery, 0 to choose; see [`DeliveryConfig::thread_count`].
         threads: usize = 0, in 0..=64;
         /// The least time between two records of outcomes.
-        record_interval: Duration = ms(50), in ms(0)..=secs(10);
+        record_interval: Duration = ms(100), in ms(0)..=secs(10);
         /// The time an attempt may take when the subscription does not say.
         default_timeout: Duration = secs(15), in ms(10)..=hours(1);
         /// The longest timeout a subscription may ask for.
@@ -268,6 +273,20 @@ section! {
 }
 
 section! {
+    /// A look inside the running process.
+    DebugConfig {
+        /// Whether profiles may be taken, at `/debug/pprof/`.
+        profiling: bool = false;
+        /// What whoever takes one shows as a bearer token; `none`: only requests from this machine are admitted.
+        admin_token: Token = Token::none();
+        /// The longest profile.
+        maximum_profile: Duration = secs(60), in secs(1)..=hours(1);
+        /// Samples for each second of processor time.
+        sample_rate: u32 = 99, in 1..=1000;
+    }
+}
+
+section! {
     /// Subscriptions that get nothing until they ask.
     PassiveConfig {
         /// Notifications of one request when it does not say.
@@ -310,6 +329,52 @@ section! {
         commit_bytes: ByteSize = ByteSize::mb(4), in ByteSize::kb(64)..=ByteSize::gb(1);
         /// The size of the write-ahead log at which it is folded into the database.
         checkpoint_bytes: ByteSize = ByteSize::mb(256), in ByteSize::mb(1)..=ByteSize::gb(64);
+    }
+}
+
+section! {
+    /// Traces and metrics for a collector, by OTLP.
+    TelemetryConfig {
+        /// Where they go to; `none`: nowhere, and nothing is collected.
+        endpoint: WebhookUrl = WebhookUrl::none();
+        /// How they are sent.
+        protocol: Protocol = Protocol::Http;
+        /// What goes with every export, keys of the collector among it.
+        headers: ExportHeaders = ExportHeaders::default();
+        /// The time an export may take, and the last one when the node stops.
+        timeout: Duration = secs(10), in ms(10)..=secs(300);
+        /// What the node is called.
+        service_name: ServiceName = ServiceName::flare();
+        /// What else is said of it.
+        resource_attributes: Attributes = Attributes::default();
+        /// Traces.
+        traces: TracesConfig;
+        /// Metrics.
+        metrics: MetricsExportConfig;
+    }
+}
+
+section! {
+    /// Traces, from a change to the answers of the clients.
+    TracesConfig {
+        /// Which part of the changes that come without a trace begins one.
+        ratio: Ratio = Ratio(1.0), in Ratio(0.0)..=Ratio(1.0);
+        /// Whether a change that comes with a trace follows its decision.
+        parent_based: bool = true;
+        /// The longest time until a span that has ended is sent.
+        interval: Duration = secs(5), in ms(10)..=hours(1);
+        /// Spans sent at once.
+        batch: usize = 512, in 1..=65_536;
+        /// Spans that may wait to be sent.
+        queue: usize = 8192, in 1..=1_048_576;
+    }
+}
+
+section! {
+    /// Metrics for a collector.
+    MetricsExportConfig {
+        /// How often they are sent; 0 for never.
+        interval: Duration = secs(60), in ms(0)..=hours(24);
     }
 }
 

@@ -8,36 +8,61 @@ use super::setting::{Setting, Unfit};
 /// What is shown in place of a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// A key whose value is never shown.
+/// Says that there is no token.
+const NONE: &str = "none";
+
+/// The shortest token; what is shorter can be guessed.
+const SHORTEST: usize = 16;
+
+/// A text that opens a door, or the word that nothing does. Its value is never shown.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(dead_code, reason = "no key is secret yet; the redaction is in place before the first one is")]
-pub struct Secret(String);
+pub struct Token(Option<String>);
 
-#[allow(dead_code, reason = "no key is secret yet; the redaction is in place before the first one is")]
-impl Secret {
-    /// The secret itself, for the one place that needs it.
-    pub fn reveal(&self) -> &str {
-        &self.0
+impl Token {
+    /// Nothing opens the door.
+    pub const fn none() -> Self {
+        Self(None)
+    }
+
+    /// This does.
+    #[cfg(test)]
+    pub fn given(text: &str) -> Self {
+        Self(Some(text.to_owned()))
+    }
+
+    /// The token itself, for the one place that needs it.
+    pub fn reveal(&self) -> Option<&str> {
+        self.0.as_deref()
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(REDACTED)
+        f.write_str(if self.0.is_some() { REDACTED } else { NONE })
     }
 }
 
-impl Setting for Secret {
-    const FORM: &'static str = "a text that is not empty";
-    const EXAMPLE: Option<&'static str> = Some(r#""correct horse battery staple""#);
+impl Setting for Token {
+    const FORM: &'static str = r#""none", or a text of at least 16 visible characters without blanks"#;
+    const EXAMPLE: Option<&'static str> = Some("what `openssl rand -hex 32` prints");
     const SECRET: bool = true;
 
     fn from_text(text: &str) -> Result<Self, Unfit> {
-        if text.is_empty() { Err(Unfit::Form) } else { Ok(Self(text.to_owned())) }
+        match text.trim() {
+            NONE => Ok(Self(None)),
+            // What is shown in its place is not a token, though long enough.
+            text if text.len() >= SHORTEST
+                && text != REDACTED
+                && text.bytes().all(|byte| byte.is_ascii_graphic()) =>
+            {
+                Ok(Self(Some(text.to_owned())))
+            }
+            _ => Err(Unfit::Form),
+        }
     }
 
     fn to_toml(&self) -> toml::Value {
-        REDACTED.into()
+        if self.0.is_some() { REDACTED.into() } else { NONE.into() }
     }
 }
 
@@ -83,10 +108,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_is_known_to_the_code_and_shown_to_nobody() {
-        let secret = Secret::from_text("hunter2").unwrap();
-        assert_eq!(secret.reveal(), "hunter2");
-        assert_eq!(format!("{secret:?} {}", secret.to_toml()), "[redacted] \"[redacted]\"");
+    fn a_token_is_known_to_the_code_and_shown_to_nobody() {
+        let token = Token::from_text("0123456789abcdef").unwrap();
+        assert_eq!(token.reveal(), Some("0123456789abcdef"));
+        assert_eq!(format!("{token:?} {}", token.to_toml()), "[redacted] \"[redacted]\"");
+        assert_eq!(Token::from_text("none").unwrap(), Token::none());
+        for wrong in ["", "0123456789abcde", "correct horse battery staple", "0123456789abcdef\u{e9}"] {
+            assert!(Token::from_text(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -17,6 +17,11 @@ pub fn check(config: &Config) -> Vec<Broken> {
     let (pagination, delivery, embedded) =
         (&config.domain.pagination, &config.delivery, &config.provider.embedded);
     let mut broken = Vec::new();
+    if !cfg!(feature = "otlp") && config.telemetry.endpoint.get().is_some() {
+        let message =
+            "this build cannot send telemetry: build Flare with the cargo feature `otlp`, or set \"none\"";
+        broken.push(("telemetry.endpoint", message.to_owned()));
+    }
     if !server.is_loopback() && !server.insecure {
         let message = format!(
             "{} can be reached from other machines and there is no authentication yet: listen on a loopback address \

@@ -9,6 +9,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::{Deserialize, Serialize};
 
 use super::error::ApiError;
+use crate::objects::Objects;
 use crate::operations::App;
 
 /// Reads a whole body. One that announces more than the limit is refused before a byte of it is read.
@@ -37,7 +38,7 @@ pub fn too_slow(app: &App) -> ApiError {
 /// Parses a body; a mistake is named with the field it is in.
 pub fn json<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ApiError> {
     let mut deserializer = serde_json::Deserializer::from_slice(body);
-    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+    let value = serde_path_to_error::deserialize(Objects(&mut deserializer)).map_err(|error| {
         let path = error.path().to_string();
         let problem = error.inner();
         match path.as_str() {

@@ -5,7 +5,8 @@ use axum::response::{IntoResponse, Response};
 use flare_model::invalid::Invalid;
 use flare_provider::{ErrorKind, ProviderError};
 use http::StatusCode;
-use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::journey::accept::Refused;
@@ -19,7 +20,7 @@ pub struct ApiError {
 }
 
 /// What stands under `error`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ErrorBody {
     /// What kind of problem, in a few words.
     pub title: &'static str,
@@ -28,7 +29,8 @@ pub struct ErrorBody {
 }
 
 /// The JSON of an error.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Error")]
 pub struct ErrorAnswer<'a> {
     /// The error.
     pub error: &'a ErrorBody,
@@ -38,6 +40,11 @@ impl ApiError {
     /// An error with a status.
     pub fn new(status: StatusCode, title: &'static str, detail: impl Into<String>) -> ApiError {
         ApiError { status, body: ErrorBody { title, detail: detail.into() } }
+    }
+
+    /// Its status.
+    pub fn status(&self) -> StatusCode {
+        self.status
     }
 
     /// 400.
@@ -89,6 +96,9 @@ impl IntoResponse for ApiError {
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if self.is_temporary() {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
     }

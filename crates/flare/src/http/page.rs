@@ -2,6 +2,7 @@
 
 use axum::response::Response;
 use http::{StatusCode, Uri};
+use schemars::JsonSchema;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -52,11 +53,16 @@ impl PageQuery {
     }
 }
 
-#[derive(Serialize)]
-struct Pagination {
+/// Which part of a list this is.
+#[derive(Serialize, JsonSchema)]
+pub struct Pagination {
+    /// At most so many entries.
     limit: usize,
+    /// After so many.
     offset: usize,
+    /// How many there are in all.
     total: u64,
+    /// What `after` of the next page is, where a list has that and does not end here.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }

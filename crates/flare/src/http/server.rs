@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
@@ -12,6 +13,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::debug;
 use crate::config::HttpServerConfig;
 
 /// Serves until `stop`; then answers what has begun and returns.
@@ -35,8 +37,8 @@ pub async fn serve(
             accepted = listener.accept() => accepted,
             () = stop.cancelled() => break,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 // Too many open files, most likely: room comes back when connections end.
                 tracing::warn!(error = %error, "a connection could not be accepted");
@@ -45,7 +47,11 @@ pub async fn serve(
             }
         };
         let _ = stream.set_nodelay(true);
-        let service = TowerToHyperService::new(routes.clone());
+        let routes = TowerToHyperService::new(routes.clone());
+        let service = service_fn(move |mut request| {
+            debug::introduce(&mut request, peer);
+            routes.call(request)
+        });
         let connection = protocol.serve_connection(TokioIo::new(stream), service);
         let stop = stop.clone();
         connections.spawn(async move {

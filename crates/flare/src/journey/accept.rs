@@ -46,6 +46,18 @@ impl Draft {
             Intent::Delete { .. } => 0,
         }
     }
+
+    /// What is to be written.
+    pub fn write(&self) -> &Write {
+        &self.write
+    }
+
+    /// A draft of this write, as if it had been understood.
+    #[cfg(test)]
+    pub fn for_test(write: Write) -> Draft {
+        let url = DocumentUrl::parse(&write.url).expect("a test's url");
+        Draft { write, url }
+    }
 }
 
 /// Understands a word: which resource, which revision. No I/O.

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use flare_model::feed::SweepKind;
 use flare_model::subscription::Status;
@@ -15,21 +16,33 @@ use super::shard::Shard;
 use super::subscriber::{Standstill, Subscriber};
 use crate::observe::Gauges;
 
-/// Subscriptions looked at before others have their turn: some ten microseconds.
-const STEP: usize = 64;
+/// Subscriptions looked at before others have their turn, which takes about as long as a few deliveries.
+const STEP: usize = 256;
+
+/// How all subscriptions stood.
+#[derive(Debug, Default)]
+pub struct Census {
+    /// Added up.
+    pub gauges: Gauges,
+    /// How long a thread was kept by it, without what it did meanwhile.
+    pub took: Duration,
+}
 
 /// Takes a census and tells it.
-pub async fn take(shard: Rc<RefCell<Shard>>, reply: oneshot::Sender<Gauges>) {
-    let mut gauges = Gauges::default();
+pub async fn take(shard: Rc<RefCell<Shard>>, reply: oneshot::Sender<Census>) {
+    let clock = shard.borrow().shared.clock.clone();
+    let mut census = Census::default();
     let mut next = 0;
     // What comes and goes meanwhile may be missed: the next census has it.
     while next < shard.borrow().subscribers.capacity() {
-        shard.borrow().count(next..next + STEP, &mut gauges);
+        let began = clock.monotonic();
+        shard.borrow().count(next..next + STEP, &mut census.gauges);
+        census.took += clock.monotonic().saturating_sub(began);
         next += STEP;
         tokio::task::yield_now().await;
     }
-    shard.borrow().count_hosts(&mut gauges);
-    let _ = reply.send(gauges);
+    shard.borrow().count_hosts(&mut census.gauges);
+    let _ = reply.send(census);
 }
 
 impl Shard {

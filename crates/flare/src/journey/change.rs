@@ -7,7 +7,11 @@ use bytes::Bytes;
 use flare_model::document::{Document, Row};
 use flare_model::feed::Action;
 use flare_model::filter::{Json, Unreadable};
+use http::HeaderValue;
 use parking_lot::Mutex;
+
+use super::message::header;
+use crate::telemetry::Context;
 
 /// A document as it was committed, shared by everyone who has to tell about it.
 pub struct Change {
@@ -20,6 +24,19 @@ pub struct Change {
     /// The document as expressions see it, made when the first one looks and shared by all. Bound: see
     /// [`Json`]; most often about as large as the document.
     json: OnceLock<Box<Result<Json, Unreadable>>>,
+    texts: OnceLock<Texts>,
+    /// The trace it belongs to, for a change that came from an origin in this life and is traced.
+    trace: Option<Box<Context>>,
+}
+
+/// What every request says of a document, whoever it goes to; made by the first one and shared.
+pub struct Texts {
+    /// Its url.
+    pub document: HeaderValue,
+    /// Its revision, as a header can have it.
+    pub revision_header: HeaderValue,
+    /// Its revision.
+    pub revision: Box<str>,
 }
 
 /// Which body: the action and the shape's number (subscriptions with the same shape share it).
@@ -36,12 +53,25 @@ const KEPT_BODIES: usize = 8;
 impl Change {
     /// Wraps a committed document.
     pub fn new(document: Document) -> Arc<Change> {
+        Change::traced(document, None)
+    }
+
+    /// The same with the trace it belongs to.
+    pub fn traced(document: Document, trace: Option<Box<Context>>) -> Arc<Change> {
         Arc::new(Change {
             document,
             superseded: AtomicBool::new(false),
             bodies: Mutex::new(Vec::new()),
             json: OnceLock::new(),
+            texts: OnceLock::new(),
+            trace,
         })
+    }
+
+    /// The trace it belongs to.
+    #[inline]
+    pub fn trace(&self) -> Option<&Context> {
+        self.trace.as_deref()
     }
 
     /// The numbers that decide.
@@ -74,6 +104,18 @@ impl Change {
             })
         });
         made.as_ref().as_ref().map_err(Clone::clone)
+    }
+
+    /// What every request says of the document.
+    pub fn texts(&self) -> &Texts {
+        self.texts.get_or_init(|| {
+            let revision = self.document.revision.to_string();
+            Texts {
+                document: header(self.document.url.to_string()),
+                revision_header: header(revision.clone()),
+                revision: revision.into(),
+            }
+        })
     }
 
     /// The body for a key, built once and shared.

@@ -87,6 +87,9 @@ pub struct Dialler {
     pub tls: Arc<rustls::ClientConfig>,
 }
 
+/// How many headers the room that a connection keeps may have.
+const MOST_ROOM: usize = 64;
+
 type Driver = http1::Connection<Counted, Full<Bytes>>;
 
 /// A connection and its protocol.
@@ -96,6 +99,8 @@ pub struct Connection {
     written: Rc<Cell<u64>>,
     /// Requests answered on it so far.
     pub uses: u64,
+    /// The room of the last answer's headers, for the next request's: empty.
+    room: HeaderMap,
 }
 
 impl Dialler {
@@ -122,7 +127,7 @@ impl Dialler {
         let io = Counted { stream, written: written.clone() };
         let (sender, driver) =
             http1::Builder::new().max_buf_size(64 * 1024).handshake(io).await.map_err(Broken::Http)?;
-        Ok(Connection { sender, driver: Some(Box::pin(driver)), written, uses: 0 })
+        Ok(Connection { sender, driver: Some(Box::pin(driver)), written, uses: 0, room: HeaderMap::new() })
     }
 }
 
@@ -130,6 +135,20 @@ impl Connection {
     /// Bytes written so far: whether a failed request may have reached the client.
     pub fn written(&self) -> u64 {
         self.written.get()
+    }
+
+    /// Room for the headers of the next request.
+    pub fn take_room(&mut self) -> HeaderMap {
+        std::mem::take(&mut self.room)
+    }
+
+    /// The headers of an answer are done with; the protocol made them in the room of the request's.
+    pub fn give_room(&mut self, mut headers: HeaderMap) {
+        // One that a client filled with hundreds is not kept for the life of the connection.
+        if headers.capacity() <= MOST_ROOM {
+            headers.clear();
+            self.room = headers;
+        }
     }
 
     /// Sends a request and reads the answer; `head` is called when its head is there. After an error, or when

@@ -12,6 +12,7 @@ use flare_provider::{Opened, ProviderError};
 use roaring::RoaringTreemap;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::census::Census;
 use super::compiled::{Compiled, HostKey};
 use super::errand::Errand;
 use super::examine::{Examined, ListOwed, Owed};
@@ -19,7 +20,6 @@ use super::passive::Ask;
 use super::subscriber::Standstill;
 use super::survey::Survey;
 use super::trial::{Trial, Tried};
-use crate::observe::Gauges;
 
 /// A request to a delivery thread. All of them are small and quick.
 pub enum Command {
@@ -79,7 +79,7 @@ pub enum Command {
     /// Which documents were given up, by lane.
     Dead(SubscriptionNumber, oneshot::Sender<Vec<(u8, Ordinal)>>),
     /// How all of its subscriptions stand.
-    Census(oneshot::Sender<Gauges>),
+    Census(oneshot::Sender<Census>),
     /// Which of its subscriptions stand out.
     Survey(oneshot::Sender<Survey>),
     /// Sends something that is no notification.

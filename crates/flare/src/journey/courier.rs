@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use flare_model::feed::{Attempt, Kept};
 use flare_model::time::Timestamp;
+use http::HeaderMap;
 use http_body_util::Full;
 use tokio::sync::Notify;
 
@@ -17,6 +18,7 @@ use super::judge::{Ending, Times};
 use super::message::{self, Outgoing};
 use super::shard::{Shard, Shared};
 use crate::observe::Phases;
+use crate::telemetry::SpanId;
 
 /// One attempt, with all it takes to send it.
 pub struct Job {
@@ -38,6 +40,18 @@ pub struct Job {
     pub hanging: bool,
     /// Whether it is part of a delivery on request.
     pub driven: bool,
+    /// Its span, where the change is traced.
+    pub span: Option<SpanId>,
+}
+
+impl Job {
+    /// Puts the trace into a request, where there is one.
+    #[inline]
+    pub fn pass_on_trace(&self, request: &mut Outgoing) {
+        if let (Some(context), Some(span)) = (self.change.trace(), self.span) {
+            context.inject(span, request.headers_mut());
+        }
+    }
 }
 
 /// How an idle courier is called.
@@ -72,18 +86,30 @@ pub async fn courier(shard: Rc<RefCell<Shard>>, host: usize) {
         let job = shard.borrow_mut().next_job(host);
         match job {
             Some(job) => {
-                let began = shared.clock.now();
-                let mut phases = Phases::begin(shared.clock.monotonic());
-                let request = |again: bool, now| {
+                let (began, since) = (shared.clock.now(), shared.clock.monotonic());
+                let mut phases = Phases::begin(since);
+                let request = |again: bool, now, room| {
                     // The connection that broke may have carried it: then it is not certain what the client has.
                     let state = job.state.as_deref().filter(|_| !again);
-                    message::request(&job.compiled, &job.change, &job.attempt, state, now)
+                    let mut request =
+                        message::request(&job.compiled, &job.change, &job.attempt, state, now, room);
+                    job.pass_on_trace(&mut request);
+                    request
                 };
                 let timeout = job.compiled.spec.timeout;
-                let ending = deliver(&shared, &key, &mut connection, timeout, &mut phases, request).await;
-                let times = Times { began, ended: shared.clock.now() };
-                shared.desk.note(&job, &ending, began, phases.end(shared.clock.monotonic()));
-                shard.borrow_mut().settle(job, ending, times);
+                let ending =
+                    deliver(&shared, &key, &mut connection, timeout, began, &mut phases, request).await;
+                let now = shared.clock.monotonic();
+                let times = Times { began, ended: began.saturating_add(now.saturating_sub(since)) };
+                let spans = phases.end(now);
+                shared.desk.note(&job, &ending, began, spans);
+                if let (Some(_), Some(tracer)) = (job.span, &shared.tracer) {
+                    tracer.attempted(&job, &ending, since, spans);
+                }
+                shard.borrow_mut().settle(job, &ending, times, now);
+                if let (Ending::Answered(answer), Some(connection)) = (ending, &mut connection) {
+                    connection.give_room(answer.headers);
+                }
             }
             None => {
                 if !wait_for_work(&shard, host, &summons, &shared, &mut connection).await {
@@ -140,11 +166,12 @@ pub async fn deliver(
     host: &HostKey,
     connection: &mut Option<Connection>,
     timeout: Duration,
+    began: Timestamp,
     phases: &mut Phases,
-    request: impl Fn(bool, Timestamp) -> Outgoing,
+    request: impl Fn(bool, Timestamp, HeaderMap) -> Outgoing,
 ) -> Ending {
     let mut sent = false;
-    let attempt = exchange(shared, host, connection, phases, request, &mut sent);
+    let attempt = exchange(shared, host, connection, began, phases, request, &mut sent);
     match tokio::time::timeout(timeout, attempt).await {
         Ok(Ok(ending)) => ending,
         Ok(Err(broken)) => {
@@ -165,10 +192,12 @@ async fn exchange(
     shared: &Shared,
     host: &HostKey,
     connection: &mut Option<Connection>,
+    began: Timestamp,
     phases: &mut Phases,
-    request: impl Fn(bool, Timestamp) -> Outgoing,
+    request: impl Fn(bool, Timestamp, HeaderMap) -> Outgoing,
     sent: &mut bool,
 ) -> Result<Ending, Broken> {
+    let mut now = began;
     loop {
         let opened = match connection {
             Some(opened) => opened,
@@ -178,12 +207,14 @@ async fn exchange(
                 let since = shared.clock.monotonic();
                 let opened = dialled.await.map_err(|_| Broken::Connect(timed_out()))??;
                 phases.connected(since, shared.clock.monotonic());
+                // It is signed at the time it goes out, and connecting may have taken long.
+                now = shared.clock.now();
                 connection.insert(opened)
             }
         };
         let written = opened.written();
         let reused = opened.uses > 0;
-        let request = request(*sent, shared.clock.now()).map(Full::new);
+        let request = request(*sent, now, opened.take_room()).map(Full::new);
         let head = || phases.answered(shared.clock.monotonic());
         match opened.exchange(request, shared.read_limits, head).await {
             Ok((answer, usable)) => {

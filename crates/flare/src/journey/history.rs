@@ -1,16 +1,19 @@
 //! Every revision: a document that waits is due → the first revision it is owed, from the tail or the store, and the
-//! attempt for it. For subscriptions with `delivery.revision: all` only.
+//! attempt for it. For subscriptions with `delivery.revision: all`, and for those that had it until what was owed by then
+//! is settled.
 
 use std::sync::Arc;
 
-use flare_model::feed::{Attempt, Next};
+use flare_model::feed::{Attempt, Feed, Next};
 use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
 use flare_model::subscription::Revisions;
 
 use super::change::Change;
 use super::control::Owes;
+use super::interest;
 use super::loading::insist;
 use super::shard::Shard;
+use super::states::Waiting;
 use super::subscriber::FeedLane;
 use super::sweeping;
 
@@ -59,9 +62,8 @@ impl Shard {
         let block = self.shared.limits.issue_block;
         let slot = &mut self.subscribers[key].lanes[usize::from(lane)];
         let looked = slot.looked.remove(&ordinal);
-        let (Some(from), Some(since)) = (slot.feed.owed_from(ordinal), slot.feed.since()) else {
-            return Due::Nothing;
-        };
+        let Some(from) = slot.feed.owed_from(ordinal) else { return Due::Nothing };
+        let since = slot.feed.since();
         if slot.feed.is_open(ordinal) || slot.feed.is_unrecorded(ordinal) {
             return Due::Nothing;
         }
@@ -72,11 +74,19 @@ impl Shard {
             looked.from == from && (met || looked.head >= position)
         };
         let recent = || {
-            let (change, head) = slot.tail.revision_from(ordinal, from, since)?;
+            let (change, head) = match since {
+                Some(since) => slot.tail.revision_from(ordinal, from, since)?,
+                // Only the newest is sent again: nothing older is looked for.
+                None => {
+                    let head = slot.tail.head();
+                    let newest = slot.tail.newest(ordinal)?;
+                    (Some(newest).filter(|newest| newest.row().seq >= from), head)
+                }
+            };
             Some(Looked { from, change, head })
         };
         let Some(looked) = looked.filter(holds).or_else(recent) else {
-            self.look(key, lane, ordinal, from, since);
+            self.look(key, lane, ordinal, from, since.unwrap_or(Feed::NOTHING_OLDER));
             return Due::Nothing;
         };
         if let Some(change) = &looked.change
@@ -86,7 +96,20 @@ impl Shard {
             slot.looked.insert(ordinal, looked);
             return Due::Marks;
         }
-        let next = slot.feed.next_revision(ordinal, looked.change.as_deref().map(Change::row));
+        let mut state = None;
+        if self.subscribers[key].compiled.spec.keeps_state()
+            && let Some(change) = &looked.change
+        {
+            let Some(known) = self.state_before(key, lane, change.row(), Waiting::Retry) else {
+                self.subscribers[key].lanes[usize::from(lane)].looked.insert(ordinal, looked);
+                return Due::Nothing;
+            };
+            state = known;
+        }
+        let subscriber = &mut self.subscribers[key];
+        let feed = &mut subscriber.lanes[usize::from(lane)].feed;
+        let (change, clock) = (looked.change.as_deref(), &*self.shared.clock);
+        let next = interest::next_revision(&subscriber.compiled, feed, ordinal, change, state, clock);
         self.mark_dirty(key, lane, false);
         match (next, looked.change) {
             (Next::Send(attempt), Some(change)) => return Due::Job(attempt, change),
@@ -127,8 +150,9 @@ impl Shard {
     pub fn owes(&self, number: SubscriptionNumber, lane: u8) -> Option<Owes> {
         let subscriber = &self.subscribers[*self.by_number.get(&number)?];
         let feed = &subscriber.lanes.get(lane)?.feed;
+        let since = feed.since()?;
         let owed = feed.waiting().values().map(|standing| (standing.ordinal, standing.owed_from()));
-        Some(Owes { since: feed.since()?, cursor: feed.recorded_cursor(), owed: owed.collect() })
+        Some(Owes { since, cursor: feed.recorded_cursor(), owed: owed.collect() })
     }
 
     /// Revisions are about to go that a feed may need. Answers how many it will never send for that.

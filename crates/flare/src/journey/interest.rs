@@ -5,8 +5,9 @@
 
 use std::time::Duration;
 
-use flare_model::feed::{Action, Attempt, Everything, Example, Feed, Filled, Interest, Met};
+use flare_model::feed::{Action, Attempt, Everything, Example, Feed, Filled, Interest, Met, Next};
 use flare_model::filter::{EvaluationError, Filter, Inputs, Json};
+use flare_model::ids::Ordinal;
 use flare_model::time::Timestamp;
 
 use super::change::Change;
@@ -26,7 +27,11 @@ pub struct Turn {
 impl Turn {
     /// Begins now; a subscription without expressions has no need of it.
     pub fn begin(compiled: &Compiled, clock: &dyn Clock) -> Turn {
-        Turn { began: compiled.spec.has_expressions().then(|| clock.monotonic()) }
+        Turn::of(compiled.spec.has_expressions(), clock)
+    }
+
+    fn of(has_expressions: bool, clock: &dyn Clock) -> Turn {
+        Turn { began: has_expressions.then(|| clock.monotonic()) }
     }
 
     /// When it is over: when the next one may begin. As long as this one took, others have the thread.
@@ -64,6 +69,25 @@ pub fn retry(
     let attempt = feed.retry(change.row(), &mut asked);
     asked.count(feed, clock);
     attempt
+}
+
+/// The next revision that a document is owed is looked at: the expressions are asked about that very one.
+pub fn next_revision(
+    compiled: &Compiled,
+    feed: &mut Feed,
+    ordinal: Ordinal,
+    change: Option<&Change>,
+    state: Known,
+    clock: &dyn Clock,
+) -> Next {
+    let row = change.map(Change::row);
+    let Some(change) = change.filter(|_| compiled.spec.has_expressions()) else {
+        return feed.next_revision(ordinal, row, &mut Everything);
+    };
+    let mut asked = Asked::new(compiled, change, state);
+    let next = feed.next_revision(ordinal, row, &mut asked);
+    asked.count(feed, clock);
+    next
 }
 
 /// A sweep meets a document. Only errors are counted here: what is handed over is decided again when it is sent.
@@ -167,5 +191,34 @@ impl Interest for Asked<'_> {
         let told = self.decide(when, Some(action));
         self.untold = told == Some(false);
         told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::door::ManualClock;
+
+    #[test]
+    fn expressions_have_the_thread_for_five_milliseconds_and_then_others_for_as_long() {
+        let clock = ManualClock::default();
+        clock.advance(Duration::from_secs(1));
+        let turn = Turn::of(true, &clock);
+        clock.advance(SHARE - Duration::from_micros(1));
+        assert_eq!(turn.is_over(&clock), None);
+        clock.advance(Duration::from_micros(1));
+        assert_eq!(turn.is_over(&clock), Some(Duration::from_secs(1) + SHARE * 2));
+        // One evaluation took longer than the whole share.
+        clock.advance(SHARE * 3);
+        assert_eq!(turn.is_over(&clock), Some(Duration::from_secs(1) + SHARE * 8));
+        assert_eq!(Turn::of(true, &clock).is_over(&clock), None, "the next one begins anew");
+    }
+
+    #[test]
+    fn without_expressions_no_turn_ends() {
+        let clock = ManualClock::default();
+        let turn = Turn::of(false, &clock);
+        clock.advance(Duration::from_secs(60));
+        assert_eq!(turn.is_over(&clock), None);
     }
 }

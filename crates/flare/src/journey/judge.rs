@@ -46,8 +46,15 @@ pub struct Times {
     pub ended: Timestamp,
 }
 
-/// Judges by the settings under which the attempt began. `jitter` is from 0 to below 1.
-pub fn judge(spec: &Spec, attempt: &Attempt, ending: &Ending, times: Times, jitter: f64) -> Judgement {
+/// Judges by the settings under which the attempt began. `jitter` is from 0 to below 1, and asked for only where it
+/// matters.
+pub fn judge(
+    spec: &Spec,
+    attempt: &Attempt,
+    ending: &Ending,
+    times: Times,
+    jitter: impl FnOnce() -> f64,
+) -> Judgement {
     let (status, error, response, sent) = match ending {
         Ending::Answered(answer) => {
             if spec.is_success(answer.status) {
@@ -81,7 +88,7 @@ pub fn judge(spec: &Spec, attempt: &Attempt, ending: &Ending, times: Times, jitt
     }
     let since_first = times.ended.since(first_attempt_at);
     let asked = asked_to_wait(ending, times.ended);
-    let verdict = match spec.retry.next_after(trouble.attempts, since_first, jitter, asked) {
+    let verdict = match spec.retry.next_after(trouble.attempts, since_first, jitter(), asked) {
         Next::Retry(delay) => {
             Verdict::Retry { due: times.ended.saturating_add(delay), doubtful: sent, trouble }
         }

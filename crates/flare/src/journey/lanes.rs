@@ -9,6 +9,32 @@ use super::subscriber::FeedLane;
 #[derive(Default)]
 pub struct Lanes {
     slots: Vec<Option<FeedLane>>,
+    noted: Noted,
+}
+
+/// What is asked of all lanes on every delivery: looking at each would cost more than the delivery's own lane.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Noted {
+    /// Documents that wait for a retry.
+    pub waiting: u32,
+    /// Lanes with a sweep.
+    pub sweeping: u32,
+}
+
+impl Noted {
+    fn of(lane: &FeedLane) -> Noted {
+        Noted {
+            waiting: lane.feed.waiting().len() as u32,
+            sweeping: u32::from(lane.feed.sweeping().is_some()),
+        }
+    }
+
+    fn sum<'a>(lanes: impl Iterator<Item = &'a FeedLane>) -> Noted {
+        lanes.map(Noted::of).fold(Noted::default(), |sum, lane| Noted {
+            waiting: sum.waiting + lane.waiting,
+            sweeping: sum.sweeping + lane.sweeping,
+        })
+    }
 }
 
 impl Lanes {
@@ -32,6 +58,21 @@ impl Lanes {
         self.slots.iter_mut().flatten()
     }
 
+    /// What all lanes have together, as of their last [`Lanes::note`].
+    pub fn noted(&self) -> Noted {
+        debug_assert_eq!(self.noted, Noted::sum(self.iter()), "a lane was changed and not noted");
+        self.noted
+    }
+
+    /// The feed of a lane was changed.
+    pub fn note(&mut self, lane: u8) {
+        let Some(slot) = self.slots.get_mut(usize::from(lane)).and_then(Option::as_mut) else { return };
+        let now = Noted::of(slot);
+        let before = std::mem::replace(&mut slot.noted, now);
+        self.noted.waiting = self.noted.waiting + now.waiting - before.waiting;
+        self.noted.sweeping = self.noted.sweeping + now.sweeping - before.sweeping;
+    }
+
     /// The numbers of the lanes served here.
     pub fn numbers(&self) -> Vec<u8> {
         self.iter().map(|lane| lane.id.lane).collect()
@@ -41,7 +82,8 @@ impl Lanes {
 impl FromIterator<FeedLane> for Lanes {
     fn from_iter<T: IntoIterator<Item = FeedLane>>(lanes: T) -> Self {
         let mut slots = Vec::new();
-        for lane in lanes {
+        for mut lane in lanes {
+            lane.noted = Noted::of(&lane);
             let number = usize::from(lane.id.lane);
             if slots.len() <= number {
                 slots.resize_with(number + 1, || None);
@@ -49,7 +91,8 @@ impl FromIterator<FeedLane> for Lanes {
             slots[number] = Some(lane);
         }
         slots.shrink_to_fit();
-        Lanes { slots }
+        let noted = Noted::sum(slots.iter().flatten());
+        Lanes { slots, noted }
     }
 }
 

@@ -26,21 +26,25 @@ const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 const FLARE_PATCH_FROM: HeaderName = HeaderName::from_static("flare-patch-from");
+/// How many headers most requests have beside those of the subscription.
+const OUR_HEADERS: usize = 8;
 const JSON: &str = "application/json";
 
 /// A request with its body, which is whole.
 pub type Outgoing = Request<Bytes>;
 
-/// The request of one attempt. With the state that the client has, an update may be told as a patch.
+/// The request of one attempt. With the state that the client has, an update may be told as a patch. The headers are
+/// put into `room`, an empty map that may have been used before.
 pub fn request(
     compiled: &Compiled,
     change: &Change,
     attempt: &Attempt,
     state: Option<&Kept>,
     now: Timestamp,
+    room: HeaderMap,
 ) -> Outgoing {
     let id = notification_id(compiled, &change.document.url, attempt);
-    request_as(compiled, change, attempt, state, now, id)
+    request_as(compiled, change, attempt, state, now, room, id)
 }
 
 /// The same under an id of its own.
@@ -50,21 +54,26 @@ pub fn request_as(
     attempt: &Attempt,
     state: Option<&Kept>,
     now: Timestamp,
+    room: HeaderMap,
     id: String,
 ) -> Outgoing {
     let document = &change.document;
     let parts = &compiled.requests[attempt.action as usize];
     let target = compiled.spec.target(attempt.action);
-    let revision = document.revision.to_string();
+    let texts = change.texts();
     let mut path = String::with_capacity(128);
-    target.url.render_path(&compiled.resource.values(&document.url), &revision, &mut path);
+    target.url.render_path(&compiled.resource.values(&document.url), &texts.revision, &mut path);
     let path =
         PathAndQuery::from_maybe_shared(Bytes::from(path)).expect("what is rendered is percent-encoded");
 
-    let mut headers = parts.headers.clone();
-    headers.insert(FLARE_DOCUMENT, header(document.url.to_string()));
+    let mut headers = room;
+    headers.reserve(parts.headers.len() + OUR_HEADERS);
+    for (name, value) in &parts.headers {
+        headers.append(name, value.clone());
+    }
+    headers.insert(FLARE_DOCUMENT, texts.document.clone());
     headers.insert(FLARE_ACTION, HeaderValue::from_static(attempt.action.as_str()));
-    headers.insert(FLARE_REVISION, header(revision));
+    headers.insert(FLARE_REVISION, texts.revision_header.clone());
     headers.insert(FLARE_SEQUENCE, HeaderValue::from(attempt.seq.0));
     if attempt.replay != 0 {
         headers.insert(FLARE_REPLAY, header(replay_id(attempt.replay)));
@@ -116,7 +125,7 @@ pub fn notification_id(compiled: &Compiled, url: &str, attempt: &Attempt) -> Str
 
 /// Texts that come from a url or a revision. A revision may be any text the origin wrote: control characters,
 /// which cannot stand in a header, are percent-encoded there.
-fn header(text: String) -> HeaderValue {
+pub(super) fn header(text: String) -> HeaderValue {
     let text = Bytes::from(text);
     HeaderValue::from_maybe_shared(text.clone()).unwrap_or_else(|_| {
         let encoded = percent_encode(&text, CONTROLS).to_string();

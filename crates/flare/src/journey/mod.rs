@@ -28,6 +28,7 @@ mod pace;
 mod pages;
 pub mod passive;
 mod recorder;
+mod seldom;
 mod settle;
 mod shard;
 mod signature;
@@ -66,7 +67,9 @@ pub use survey::{Notable, Survey};
 pub use trial::{Trial, Tried};
 
 use crate::door::{Chance, Clock};
-use crate::observe::{self, Gauges, Observe};
+use crate::observe::{self, Observe};
+use crate::telemetry::Tracer;
+use census::Census;
 use errand::Errand;
 use homes::{Homes, Merge, Spread};
 use pages::Pages;
@@ -100,6 +103,8 @@ pub struct Plan {
     pub page_bytes: usize,
     /// What is kept of attempts.
     pub observe: observe::Limits,
+    /// What makes spans, where telemetry is on.
+    pub tracer: Option<Arc<Tracer>>,
 }
 
 /// The running journey.
@@ -119,7 +124,8 @@ impl Journey {
         let epoch = plan.store.ledger.next_epoch().await?;
         let bells: Vec<Arc<Bell>> = (0..plan.threads).map(|_| Arc::default()).collect();
         let observe = Observe::new(plan.observe, epoch, plan.threads);
-        let tails = Arc::new(Tails::new(bells.clone(), plan.tail_bytes, observe.counts().clone()));
+        let tails = Tails::new(bells.clone(), plan.tail_bytes, observe.counts().clone());
+        let tails = Arc::new(tails.traced(plan.tracer.clone()));
         plan.store.documents.watch(tails.clone());
         let mut threads = Vec::new();
         let mut handles = Vec::new();
@@ -141,6 +147,7 @@ impl Journey {
                 limits: plan.limits,
                 report: plan.report.clone(),
                 desk: observe.desk(index),
+                tracer: plan.tracer.clone(),
             });
             let tails = tails.clone();
             let handle = std::thread::Builder::new()
@@ -248,18 +255,20 @@ impl Journey {
     }
 
     /// How everything stands, all threads summed up. `None`: the node is stopping.
-    pub async fn census(&self) -> Option<Gauges> {
+    pub async fn census(&self) -> Option<Census> {
         let mut answers = Vec::with_capacity(self.threads.len());
         for thread in &self.threads {
             let (reply, answer) = oneshot::channel();
             let _ = thread.send(Command::Census(reply)).await;
             answers.push(answer);
         }
-        let mut sum = Gauges::default();
+        let mut all = Census::default();
         for answer in answers {
-            sum.add(&answer.await.ok()?);
+            let one = answer.await.ok()?;
+            all.gauges.add(&one.gauges);
+            all.took = all.took.max(one.took);
         }
-        Some(sum)
+        Some(all)
     }
 
     /// Which subscriptions stand out, of all threads. `None`: the node is stopping.

@@ -15,8 +15,12 @@ use super::shard::{FeedKey, Shard};
 /// Feeds in one write: small enough that documents committed beside it do not wait long.
 const BATCH: usize = 256;
 
-/// Records take at most one part in so many of the time.
-const SHARE: u32 = 8;
+/// Records take at most one part in so many of the time, unless that would make outcomes wait for [`LONGEST`]: with
+/// thousands of feeds at work a record each is dear, and what is not recorded is only repeated, and only after a crash.
+const SHARE: u32 = 16;
+
+/// No outcome waits longer for its turn.
+const LONGEST: Duration = Duration::from_secs(1);
 
 /// While the ledger cannot be written (a full disk), it is asked again so often.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -63,7 +67,7 @@ pub async fn recorder(shard: Rc<RefCell<Shard>>) {
         }
         if !urgent {
             let ended = shared.clock.monotonic();
-            let pause = (ended - began).saturating_mul(SHARE);
+            let pause = (ended - began).saturating_mul(SHARE).min(LONGEST);
             not_before = ended + pause.max(shared.limits.record_interval);
         }
     }

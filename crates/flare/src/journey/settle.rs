@@ -11,22 +11,20 @@ use super::subscriber::{Standstill, Subscriber};
 use super::sweeping;
 
 impl Shard {
-    /// Settles an attempt. If the subscription is gone meanwhile, it recreates nothing.
-    pub fn settle(&mut self, mut job: Job, ending: Ending, times: Times) {
+    /// Settles an attempt that ended at a monotonic time. If the subscription is gone meanwhile, it recreates nothing.
+    pub fn settle(&mut self, mut job: Job, ending: &Ending, times: Times, monotonic: Duration) {
         self.ended(&job);
-        if let Some(lost) = self.heard_of(job.host, &ending) {
+        if let Some(lost) = self.heard_of(job.host, ending) {
             self.make_up_for(job.host, lost);
             job.attempt.first_attempt_at = job.attempt.first_attempt_at.map(|at| at.saturating_add(lost));
         }
-        let jitter = self.shared.chance.unit();
-        let judgement = judge(&job.compiled.spec, &job.attempt, &ending, times, jitter);
-        let monotonic = self.shared.clock.monotonic();
+        let judgement = judge(&job.compiled.spec, &job.attempt, ending, times, || self.shared.chance.unit());
         let Some(subscriber) = self.subscriber(job.key, job.compiled.number) else { return };
         // A document that was settled before is sent on request: how old it is tells nothing of how late it comes.
         let settled = subscriber.lanes[usize::from(job.lane)].feed.cursor();
         let asked_for = job.attempt.replay > 0 || job.attempt.attempts == 0 && job.attempt.seq <= settled;
         let late = (!asked_for).then(|| times.ended.since(job.change.document.updated_at));
-        count(subscriber, &job, &judgement, &ending, times, monotonic);
+        count(subscriber, &job, &judgement, ending, times, monotonic);
         if let Some(drive) = subscriber.drive_of(&job) {
             drive.ends(&judgement.verdict);
         }

@@ -29,6 +29,7 @@ use super::states::States;
 use super::subscriber::Subscriber;
 use crate::door::{Chance, Clock};
 use crate::observe::Desk;
+use crate::telemetry::Tracer;
 
 /// What all delivery threads share.
 pub struct Shared {
@@ -54,6 +55,8 @@ pub struct Shared {
     pub report: Report,
     /// Where attempts that have ended are kept.
     pub desk: Desk,
+    /// What makes spans, where telemetry is on.
+    pub tracer: Option<Arc<Tracer>>,
 }
 
 /// Bounds of a delivery thread.
@@ -382,6 +385,7 @@ impl Shard {
     /// A feed has something to record.
     pub fn mark_dirty(&mut self, key: usize, lane: u8, urgent: bool) {
         let subscriber = &mut self.subscribers[key];
+        subscriber.lanes.note(lane);
         let number = subscriber.compiled.number;
         let slot = &mut subscriber.lanes[usize::from(lane)];
         if urgent && !slot.wants_record {

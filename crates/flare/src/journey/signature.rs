@@ -31,6 +31,8 @@ impl Signer {
     /// Adds a secret that signs until it ends.
     pub fn add(&mut self, secret: &Secret, ends_at: Option<Timestamp>) {
         let key = Hmac::new_from_slice(secret.bytes()).expect("a key may have any length");
+        // Most have one for ever: the room that a vector begins with is for four.
+        self.keys.reserve_exact(1);
         self.keys.push(Key { key, ends_at });
     }
 

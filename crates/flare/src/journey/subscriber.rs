@@ -1,6 +1,6 @@
 //! A subscription on its delivery thread: its feeds, what is ready to be taken, and how it has fared.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,10 +12,11 @@ use super::compiled::Compiled;
 use super::courier::Job;
 use super::history::Looked;
 use super::homes::Spread;
-use super::lanes::Lanes;
+use super::lanes::{Lanes, Noted};
 use super::pace::{Bucket, Fortune};
 use super::pages::Loaded;
 use super::passive::{Drive, Leases, Passive};
+use super::seldom::Seldom;
 use super::tail::LaneTail;
 use tokio::sync::oneshot;
 
@@ -78,6 +79,8 @@ pub struct FeedLane {
     pub feed: Feed,
     /// The changes.
     pub tail: Arc<LaneTail>,
+    /// What its subscription's lanes have counted of it.
+    pub noted: Noted,
     /// In `unread`.
     pub queued: bool,
     /// In the lane's list of those parked at its end.
@@ -87,9 +90,9 @@ pub struct FeedLane {
     /// A page or document is being read.
     pub loading: bool,
     /// Documents read for a retry. Bound: those in `due`.
-    pub fetched: BTreeMap<Ordinal, (Arc<Change>, flare_model::ids::Seq)>,
+    pub fetched: Seldom<(Arc<Change>, flare_model::ids::Seq)>,
     /// Next revisions that were looked for, where every one is sent. Bound: those in `due`.
-    pub looked: BTreeMap<Ordinal, Looked>,
+    pub looked: Seldom<Looked>,
     /// In the recorder's list.
     pub dirty: bool,
     /// Waits for a record (a higher mark) before it can go on.
@@ -137,7 +140,7 @@ impl Subscriber {
 
     /// How many documents wait for a retry.
     pub fn waiting(&self) -> usize {
-        self.lanes.iter().map(|lane| lane.feed.waiting().len()).sum()
+        self.lanes.noted().waiting as usize
     }
 
     /// Puts a lane among those with something unread.

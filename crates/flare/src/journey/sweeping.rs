@@ -21,6 +21,9 @@ const RECESS: Duration = Duration::from_millis(20);
 pub fn go_on(shard: &mut Shard, key: usize) {
     let stopping = shard.stopping;
     let Some(subscriber) = shard.subscribers.get_mut(key) else { return };
+    if subscriber.lanes.noted().sweeping == 0 {
+        return;
+    }
     let sweeping = subscriber.lanes.iter().find(|slot| slot.feed.sweeping().is_some());
     let Some(lane) = sweeping.map(|slot| slot.id.lane) else { return };
     let number = subscriber.compiled.number;
@@ -97,9 +100,9 @@ fn fill(
         if newest == Some(false) {
             continue;
         }
-        let every = slot.feed.since().is_some();
+        let in_turn = slot.feed.is_in_turn();
         // An older revision must not follow a newer one: the page is read again if nobody can tell.
-        if every && newest.is_none() {
+        if in_turn && newest.is_none() {
             filled = Page::Busy;
             break;
         }
@@ -108,7 +111,7 @@ fn fill(
             Filled::Passed => {}
             Filled::Taken => {
                 slot.swept.push(row.ordinal);
-                if !every {
+                if !in_turn {
                     slot.fetched.insert(row.ordinal, (change, page.head));
                 }
             }

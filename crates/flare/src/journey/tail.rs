@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 
 use super::change::Change;
 use crate::observe::Counts;
+use crate::telemetry::Tracer;
 
 /// The newest changes of one lane.
 pub struct LaneTail {
@@ -214,6 +215,8 @@ pub struct Tails {
     /// Bound of all tails together. When full: the oldest change is forgotten, and feeds behind it read the store.
     budget: usize,
     counts: Arc<Counts>,
+    /// Knows the traces of changes, where telemetry is on.
+    tracer: Option<Arc<Tracer>>,
 }
 
 #[derive(Default)]
@@ -226,7 +229,12 @@ impl Tails {
     /// No lanes yet; `bells` has one for each delivery thread (64 at most).
     pub fn new(bells: Vec<Arc<Bell>>, budget: usize, counts: Arc<Counts>) -> Tails {
         assert!(bells.len() <= 64, "a lane remembers its parked threads in 64 bits");
-        Tails { lanes: RwLock::default(), bells, order: Mutex::default(), budget, counts }
+        Tails { lanes: RwLock::default(), bells, order: Mutex::default(), budget, counts, tracer: None }
+    }
+
+    /// The same, with what knows the traces of changes.
+    pub fn traced(self, tracer: Option<Arc<Tracer>>) -> Tails {
+        Tails { tracer, ..self }
     }
 
     /// The tail of a lane, made on first use; `head` is where the lane stands if it is not known yet.
@@ -272,7 +280,8 @@ impl Witness for Tails {
                     tail
                 }
             };
-            let change = Change::new(document);
+            let trace = self.tracer.as_ref().and_then(|tracer| tracer.claim(&document));
+            let change = Change::traced(document, trace);
             order.weight += change.weight();
             tail.push(change);
             order.oldest.push_back(tail);

@@ -113,6 +113,7 @@ impl Shard {
         let driven = drive.map(Drive::begins).is_some();
         let hanging = subscriber.fortune.hangs;
         self.hanging += usize::from(hanging);
+        let span = change.trace().and(self.shared.tracer.as_ref()).map(|tracer| tracer.new_span());
         Job {
             key,
             lane,
@@ -123,6 +124,7 @@ impl Shard {
             host: subscriber.hosts[attempt.action as usize],
             hanging,
             driven,
+            span,
         }
     }
 
@@ -166,7 +168,7 @@ impl Shard {
                 self.wake_at(key, at);
                 return None;
             }
-            if self.subscribers[key].lanes[usize::from(lane)].feed.since().is_some() {
+            if self.subscribers[key].lanes[usize::from(lane)].feed.is_in_turn() {
                 match self.take_revision(key, lane, ordinal) {
                     Due::Job(attempt, change) => return Some((lane, attempt, change)),
                     Due::Nothing => continue,

@@ -18,7 +18,7 @@ use super::compiled::Compiled;
 use super::control::Command;
 use super::errand;
 use super::homes::Spread;
-use super::lanes::Lanes;
+use super::lanes::{Lanes, Noted};
 use super::pace::{Bucket, Fortune};
 use super::recorder;
 use super::shard::{Shard, Shared};
@@ -130,10 +130,10 @@ fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
             for (lane, row) in rows {
                 let Some(&key) = shard.by_number.get(&number) else { break };
                 let Some(slot) = shard.subscribers[key].lanes.get_mut(lane) else { continue };
-                // Where every revision is sent, one that was just replaced is not sent again.
+                // Where revisions are sent in turn, one that was just replaced is not sent again.
                 let newest = slot.tail.newest(row.ordinal);
                 let outdated = newest.is_some_and(|newest| newest.row().seq != row.seq);
-                if outdated && slot.feed.since().is_some() {
+                if outdated && slot.feed.is_in_turn() {
                     continue;
                 }
                 if slot.feed.request(&row, replay, now) {
@@ -209,6 +209,7 @@ impl Shard {
             let mut feed = Feed::open(saved, head);
             feed.keep_states(keeps_state);
             FeedLane {
+                noted: Noted::default(),
                 id,
                 feed,
                 tail,
@@ -436,5 +437,8 @@ impl Shard {
 fn select(compiled: &Compiled, lanes: &mut Lanes) {
     for lane in lanes.iter_mut() {
         lane.feed.select(compiled.spec.filter.is_some(), compiled.filter_changes);
+    }
+    for lane in lanes.numbers() {
+        lanes.note(lane);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use flare_model::feed::Attempt;
 use flare_model::time::Timestamp;
-use http::header::{HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::oneshot;
 
 use super::change::Change;
@@ -45,16 +45,17 @@ pub struct Tried {
 /// Sends a test and tells how it went.
 pub async fn run(shared: Arc<Shared>, trial: Box<Trial>, reply: oneshot::Sender<Tried>) {
     let began = shared.clock.now();
-    let request = |_, now| {
+    let request = |_, now, room| {
         let id = trial.id.clone();
-        let mut request = message::request_as(&trial.compiled, &trial.change, &trial.attempt, None, now, id);
+        let Trial { compiled, change, attempt, .. } = &*trial;
+        let mut request = message::request_as(compiled, change, attempt, None, now, room, id);
         request.headers_mut().insert(FLARE_TEST, HeaderValue::from_static("true"));
         request
     };
     let host = &trial.compiled.requests[trial.attempt.action as usize].host;
     let mut phases = Phases::begin(shared.clock.monotonic());
     let timeout = trial.compiled.spec.timeout;
-    let ending = deliver(&shared, host, &mut None, timeout, &mut phases, request).await;
+    let ending = deliver(&shared, host, &mut None, timeout, began, &mut phases, request).await;
     let spans = phases.end(shared.clock.monotonic());
-    let _ = reply.send(Tried { request: request(false, began), began, ending, spans });
+    let _ = reply.send(Tried { request: request(false, began, HeaderMap::new()), began, ending, spans });
 }

@@ -10,6 +10,7 @@ use flare_model::revision::Revision;
 use flare_model::subscription::Spec;
 use flare_model::time::Timestamp;
 use http::HeaderMap;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::redact;
@@ -29,8 +30,9 @@ pub struct Ended<'a> {
 }
 
 /// How an attempt ended, in a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "AttemptOutcome")]
 pub enum Outcome {
     /// The client has it.
     Delivered,
@@ -207,8 +209,10 @@ impl Entry {
         };
         let exchange = excerpt.map(|excerpt| {
             // Built again, as it was sent: to keep every request in case it fails would cost those that do not.
-            let request =
-                message::request(&job.compiled, &job.change, &job.attempt, job.state.as_deref(), began);
+            let Job { compiled, change, attempt, state, .. } = job;
+            let mut request =
+                message::request(compiled, change, attempt, state.as_deref(), began, HeaderMap::new());
+            job.pass_on_trace(&mut request);
             Arc::new(Exchange::of(&request, ending, excerpt))
         });
         let document = &job.change.document;

@@ -23,14 +23,14 @@ pub fn compiled(number: u64) -> Arc<Compiled> {
         created_at: Timestamp::from_millis(0),
     };
     let resource = Arc::new(Resource::compile(view, ResourceNumber(1)).unwrap());
-    let mut draft: Draft = serde_json::from_str(r#"{"endpoint":{"url":"http://c/"}}"#).unwrap();
+    let draft: Draft = serde_json::from_str(r#"{"endpoint":{"url":"http://c/"}}"#).unwrap();
     let limits = Limits {
         default_timeout: Duration::from_secs(1),
         maximum_timeout: Duration::from_secs(1),
         default_concurrency: 1,
         maximum_concurrency: 1,
     };
-    let spec = check(&mut draft, &resource, &limits).unwrap();
+    let spec = check(&draft, &resource, &limits).unwrap();
     let id = SubscriptionId::new(format!("sub_{number}"));
     let agent = http::HeaderValue::from_static("test");
     Arc::new(Compiled::new(id, SubscriptionNumber(number), 0, resource, spec, 1, &agent))

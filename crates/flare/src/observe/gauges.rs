@@ -1,10 +1,11 @@
 //! How everything stands at one moment: numbers that go up and down, each delivery thread's and their sum.
 
 use flare_model::subscription::Status;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How all subscriptions stand.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Gauges {
     /// Notifications that clients still lack at most: changes they have not been asked about, or have not settled, and
@@ -33,7 +34,7 @@ pub struct Gauges {
 }
 
 /// How many subscriptions there are of each status.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ByStatus {
     /// At work.
     pub active: u64,

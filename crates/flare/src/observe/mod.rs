@@ -8,7 +8,8 @@ pub mod count;
 #[cfg(test)]
 mod fixture;
 mod gauges;
-mod history;
+pub mod history;
+pub mod metrics;
 mod redact;
 mod tail;
 mod trail;
@@ -23,8 +24,9 @@ use parking_lot::Mutex;
 
 pub use attempt::{Entry, Exchange, Outcome, Phases, Spans};
 pub use count::Counts;
-pub use gauges::{ByStatus, Gauges};
-pub use history::{History, Percentiles, Point, SAMPLE, Sample, Series};
+pub use gauges::Gauges;
+pub use history::point::{Percentiles, Point};
+pub use history::{History, SAMPLE, Sample, Series};
 pub use tail::{News, Watcher};
 pub use view::{AttemptDetail, AttemptView, Headers, RequestView, ResponseView, Timing};
 

@@ -1,5 +1,6 @@
 //! Attempts as users see them: an entry comes in, JSON goes out.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use flare_model::duration::HumanDuration;
@@ -7,6 +8,7 @@ use flare_model::feed::Action;
 use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::revision::Revision;
 use flare_model::time::Timestamp;
+use schemars::JsonSchema;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -15,7 +17,7 @@ use super::redact;
 use crate::journey::{Compiled, replay_id};
 
 /// One attempt in a list, or live.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AttemptView {
     /// Its id.
@@ -52,7 +54,7 @@ pub struct AttemptView {
 }
 
 /// How long the parts took, from the beginning of the attempt.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Timing {
     /// From the acceptance of the change to the attempt; of a first attempt only.
@@ -66,7 +68,7 @@ pub struct Timing {
 }
 
 /// One attempt, whole.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AttemptDetail {
     /// What the list says.
@@ -79,27 +81,29 @@ pub struct AttemptDetail {
 }
 
 /// What was sent.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestView {
-    /// Its method.
+    /// The method.
     pub method: String,
     /// Where it went.
     pub url: String,
     /// Nothing where only the compact entry was kept.
+    #[schemars(with = "Option<BTreeMap<String, Vec<String>>>")]
     pub headers: Option<Headers>,
     /// The beginning of the body.
     pub body: Option<String>,
-    /// How long the whole body was.
+    /// How long the whole body is.
     pub body_bytes: Option<usize>,
 }
 
 /// What came back.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct ResponseView {
-    /// Its status.
+    /// The status.
     pub status: u16,
     /// Nothing where only the compact entry was kept.
+    #[schemars(with = "Option<BTreeMap<String, Vec<String>>>")]
     pub headers: Option<Headers>,
     /// The beginning of the body.
     pub body: Option<String>,

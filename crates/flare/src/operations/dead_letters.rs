@@ -7,6 +7,7 @@ use flare_model::revision::Revision;
 use flare_model::time::Timestamp;
 use flare_model::url::DocumentUrl;
 use flare_provider::ListStandings;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{App, Done, Failure};
@@ -14,24 +15,24 @@ use crate::journey::Command;
 use crate::registry::Subscription;
 
 /// One dead letter.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetterView {
-    /// Which document.
+    /// The document.
     pub document: String,
-    /// Its newest revision.
+    /// In which revision.
     pub revision: Revision,
-    /// What was to be told.
+    /// What the last attempt told.
     pub action: Option<Action>,
-    /// How often that was tried.
+    /// How many attempts there were.
     pub attempts: u32,
-    /// The first time.
+    /// When the first began.
     pub first_attempt_at: Option<Timestamp>,
-    /// The last time.
+    /// When the last began.
     pub last_attempt_at: Option<Timestamp>,
-    /// The last answer's status.
+    /// The status of the last answer; nothing where there was none.
     pub status: Option<u16>,
-    /// What went wrong the last time.
+    /// What went wrong where there was no answer.
     pub error: Option<String>,
     /// The beginning of the last answer's body.
     pub response: Option<String>,

@@ -15,9 +15,10 @@ use flare_model::feed::ClientHas;
 use flare_model::ids::{LaneId, Ordinal, ResourceId, Seq, SubscriptionId};
 use flare_model::revision::Revision;
 use flare_provider::{LaneState, ScanLane};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::explain::{known, settings};
+use super::explain::{known, membership, settings};
 use super::{App, Done, Failure};
 use crate::journey::{Command, ListOwed, Owed};
 use crate::registry::Subscription;
@@ -55,6 +56,11 @@ pub enum Place {
     Log(u8, Seq),
 }
 
+impl Place {
+    /// How it is written.
+    pub const PATTERN: &str = "^[os](0|[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-5])\\.[0-9]{1,18}$";
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -80,19 +86,19 @@ impl FromStr for Place {
 }
 
 /// One document, as one client has it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DriftView {
-    /// Which document.
+    /// The document.
     pub document: String,
     /// Its newest revision.
     pub revision: Revision,
-    /// Whether it was deleted.
+    /// Whether it is deleted; left out where it is not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
     /// What the client has of it.
     pub client_has: ClientHas,
-    /// Why it is so.
+    /// Why, in words.
     pub why: String,
 }
 
@@ -232,7 +238,13 @@ impl App {
         let settings = settings(page.subscription);
         let mut before = None;
         for (document, glimpse) in found.iter().zip(examined.glimpses) {
-            let Some(glimpse) = glimpse else { continue };
+            let Some(mut glimpse) = glimpse else { continue };
+            // What the reader has met is decided; about the rest the filter is asked here.
+            if glimpse.unread
+                && let Some(membership) = membership(page.subscription, document)
+            {
+                glimpse = glimpse.under(&document.row, membership.includes());
+            }
             let wanted = match (page.query.lagging, log) {
                 (false, _) => true,
                 (true, false) => glimpse.lags(),

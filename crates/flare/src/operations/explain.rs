@@ -78,7 +78,7 @@ fn pattern(resource: &Resource) -> Pattern {
 }
 
 /// What the filter of a subscription says of a document as it is now.
-fn membership(subscription: &Subscription, document: &Document) -> Option<Membership> {
+pub(super) fn membership(subscription: &Subscription, document: &Document) -> Option<Membership> {
     let filter = subscription.compiled.spec.filter.as_ref().filter(|_| !document.row.deleted)?;
     let resource = &subscription.compiled.resource;
     let names = resource.pattern.wildcards().iter().map(String::as_str);

@@ -10,34 +10,43 @@ use flare_model::layout::Instant;
 use flare_model::revision::{Date, Revision};
 use flare_model::subscription::Spec;
 use flare_model::time::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{App, Done};
 
 /// `POST /filters/test`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(rename = "FilterTest", extend("oneOf" = [
+    {"required": ["filter"], "properties": {"filter": {"type": "string"}, "when": {"type": "null"}}},
+    {"required": ["when"], "properties": {"when": {"type": "string"}, "filter": {"type": "null"}}},
+]))]
 pub struct Trial {
     /// Membership; this or `when`.
     pub filter: Option<String>,
     /// Whether to tell; this or `filter`.
     pub when: Option<String>,
     /// The document; without one it is as after a delete.
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     pub document: Option<Value>,
     /// Its revision; 1 where none is given.
+    #[schemars(with = "Option<Revision>")]
     pub revision: Option<Value>,
     /// The values of the wildcards.
     pub wildcards: BTreeMap<String, String>,
     /// What would be told; for `when`.
     pub action: Option<Action>,
     /// The document as the client last got it; for `when`.
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     pub state: Option<Value>,
 }
 
 /// What came of it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "FilterTestResult")]
 pub enum TrialView {
     /// The expression has a value.
     Result(bool),
@@ -46,7 +55,8 @@ pub enum TrialView {
 }
 
 /// Why there is no value.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "FilterTestError")]
 pub struct TrialError {
     /// What kind of problem, in a few words.
     pub title: &'static str,
@@ -58,27 +68,27 @@ pub struct TrialError {
 }
 
 /// What the expressions of a subscription left out, in its status.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FilterView {
-    /// Times that `filter` kept a document away.
+    /// How often a document was left out by `filter`.
     pub excluded: u64,
-    /// Times that `when` said not to tell.
+    /// How often a change was left out by `when`.
     pub not_told: u64,
-    /// Times that an expression had no result.
+    /// How often an expression had no result.
     pub errors: u64,
-    /// The last of these.
+    /// The last such error.
     pub last_error: Option<FilterErrorView>,
 }
 
-/// An expression had no result.
-#[derive(Serialize)]
+/// An expression that had no result.
+#[derive(Serialize, JsonSchema)]
 pub struct FilterErrorView {
     /// When.
     pub at: Timestamp,
-    /// For which document.
+    /// About which document.
     pub document: String,
-    /// Why.
+    /// What is wrong.
     pub error: String,
 }
 

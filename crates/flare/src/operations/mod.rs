@@ -8,6 +8,7 @@ mod filters;
 mod history;
 mod holders;
 mod intake;
+mod metrics;
 mod notices;
 mod overview;
 mod passive;
@@ -20,6 +21,7 @@ mod search;
 mod secrets;
 mod shards;
 mod subscriptions;
+mod telemetry;
 mod trials;
 mod trouble;
 
@@ -37,11 +39,13 @@ use tokio_util::sync::CancellationToken;
 
 pub use dead_letters::DeadLetterView;
 pub use drift::{DriftQuery, DriftView, Place};
-pub use filters::{Trial as FilterTrial, TrialView as FilterResult};
+pub use filters::{Trial, TrialView};
 pub use holders::{HolderView, HoldersQuery};
 pub use notices::Notices;
-pub use overview::{Standing, SubscriptionQuery};
-pub use passive::{DeliverQuery, ReserveQuery, StreamQuery};
+pub use overview::{OverviewView, Standing, SubscriptionQuery};
+pub use passive::{
+    DeliverQuery, DeliverView, ReserveQuery, ReserveView, SettleDraft, SettleView, StreamQuery,
+};
 pub use replays::{ReplayDraft, ReplayView};
 pub use search::{FoundView, SearchQuery};
 pub use secrets::{Rotation, RotationDraft};
@@ -56,6 +60,7 @@ use crate::journey::{Compiled, Event, Journey, Standstill};
 use crate::network::Destinations;
 use crate::observe::History;
 use crate::registry::{Registry, Subscription};
+use crate::telemetry::{Telemetry, Tracer};
 use crate::ui::live::Live;
 use crate::vault::Vault;
 
@@ -111,6 +116,10 @@ pub struct App {
     pub live: Live,
     /// Who fails or is disabled.
     trouble: Trouble,
+    /// Traces and metrics for a collector, where one is configured.
+    pub telemetry: Option<Telemetry>,
+    /// The part of it that every request asks for.
+    tracer: Option<Arc<Tracer>>,
     /// What seals secrets.
     vault: Vault,
     limits: Limits,
@@ -119,6 +128,8 @@ pub struct App {
     rearrangements: Rearrangements,
     /// Changes of the catalog happen one after the other, so that memory and store agree.
     catalog: tokio::sync::Mutex<()>,
+    /// What metrics say of the store and the process, for a few seconds.
+    measured: tokio::sync::Mutex<metrics::Measured>,
     /// Tests under way.
     tests: tokio::sync::Semaphore,
 }
@@ -135,6 +146,7 @@ impl App {
         notices: Notices,
         rearrangements: Rearrangements,
         vault: Vault,
+        telemetry: Option<Telemetry>,
     ) -> App {
         let delivery = &config.delivery;
         let limits = Limits {
@@ -160,12 +172,15 @@ impl App {
             history,
             started_at,
             stop: CancellationToken::new(),
+            tracer: telemetry.as_ref().map(Telemetry::tracer),
+            telemetry,
             vault,
             limits,
             user_agent,
             notices,
             rearrangements,
             catalog: tokio::sync::Mutex::default(),
+            measured: tokio::sync::Mutex::default(),
             tests: tokio::sync::Semaphore::new(trials::AT_ONCE),
         }
     }
@@ -175,9 +190,16 @@ impl App {
         App { settings, ..self }
     }
 
+    /// What makes spans, where telemetry is on.
+    #[inline]
+    pub fn tracer(&self) -> Option<&Arc<Tracer>> {
+        self.tracer.as_ref()
+    }
+
     /// Reads the whole catalog and takes all feeds over.
     pub async fn load(&self) -> Result<(), ProviderError> {
-        const BATCH: usize = 1000;
+        // What is read of a batch is in memory twice for a moment, and with it the feeds of all its lanes.
+        const BATCH: usize = 200;
         let mut after = 0;
         loop {
             let entities = self.store.catalog.list(EntityKind::Resource, after, BATCH).await?;
@@ -241,10 +263,11 @@ impl App {
     fn compile(&self, entity: &Entity) -> Done<Arc<Subscription>> {
         let parent = ResourceId::new(entity.parent.as_deref().unwrap_or_default());
         let resource = self.registry.resource(&parent).ok_or_else(|| unknown_resource(&parent))?;
-        let stored: Stored =
+        let mut stored: Stored =
             serde_json::from_str(&entity.body).map_err(|e| Invalid::new("subscription", e))?;
-        let mut draft = stored.draft.clone();
-        let spec = check(&mut draft, &resource, &self.limits)?;
+        stored.secrets.shrink_to_fit();
+        stored.replays.shrink_to_fit();
+        let spec = check(&stored.draft, &resource, &self.limits)?;
         let id = SubscriptionId::new(entity.id.as_str());
         let number = SubscriptionNumber(entity.number);
         let incarnation = self.store.documents.incarnation();
@@ -253,7 +276,7 @@ impl App {
             Compiled::new(id, number, stored.filter_changes, resource, spec, incarnation, &self.user_agent)
                 .signed(signer);
         let compiled = Arc::new(compiled);
-        Ok(Arc::new(Subscription { stored, draft, version: entity.version, compiled }))
+        Ok(Arc::new(Subscription { stored, version: entity.version, compiled }))
     }
 
     /// Does what delivery threads ask for, until they are gone.

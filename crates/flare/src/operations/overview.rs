@@ -8,6 +8,7 @@ use std::sync::Arc;
 use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::subscription::Status;
 use futures_util::future::join_all;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::subscriptions::StatusView;
@@ -16,9 +17,12 @@ use crate::journey::{Inspection, Notable, Survey};
 use crate::registry::{Slice, Subscription};
 
 /// One subscription in the list.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SubscriptionOverview")]
 pub struct OverviewView {
+    /// Its id.
     pub id: SubscriptionId,
+    /// The resource.
     pub resource: ResourceId,
     #[serde(flatten)]
     pub status: StatusView,
@@ -140,7 +144,7 @@ impl App {
 
 /// Whether words in lower case stand in what one would look for a subscription by.
 fn mentions(subscription: &Subscription, words: &str) -> bool {
-    let endpoint = &subscription.draft.endpoint;
+    let endpoint = &subscription.stored.draft.endpoint;
     let actions = [&endpoint.actions.create, &endpoint.actions.update, &endpoint.actions.delete];
     let own = actions.into_iter().flatten().filter_map(|action| action.url.as_deref());
     let mut texts = own

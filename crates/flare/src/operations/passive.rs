@@ -7,6 +7,7 @@ use flare_model::duration::HumanDuration;
 use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::invalid::Invalid;
 use flare_model::subscription::Mode;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
@@ -50,53 +51,78 @@ pub struct StreamQuery {
 }
 
 /// The body of `POST .../settle`.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SettleDraft {
+    /// The leases that end, and how.
     messages: Vec<SettleLine>,
 }
 
-#[derive(Deserialize)]
+/// A lease that ends.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "SettleLineDraft")]
 struct SettleLine {
+    /// The token of a message.
     lease: String,
+    /// What became of it.
     status: SettleStatus,
+    /// When it may be handed out again; with `release` only.
     delay: Option<HumanDuration>,
 }
 
-#[derive(Clone, Copy, Deserialize, PartialEq)]
+/// How a lease ends.
+#[derive(Clone, Copy, Deserialize, PartialEq, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum SettleStatus {
+    /// The client has it.
     Success,
+    /// The client does not want it.
     Discard,
+    /// It goes back, and counts as an attempt.
     Release,
 }
 
 /// The answer of `POST .../deliver`.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Delivered")]
 pub struct DeliverView {
+    /// How many were asked for at most.
     requested: u32,
+    /// How many the client took.
     delivered: u32,
+    /// How many the client asked to drop.
     discarded: u32,
+    /// How many failed.
     failed: u32,
+    /// How many documents the client is still owed.
     remaining: u64,
 }
 
 /// The answer of `POST .../reserve`.
-#[derive(Default, Serialize)]
+#[derive(Default, Serialize, JsonSchema)]
+#[schemars(rename = "Reserved")]
 pub struct ReserveView {
+    /// The notifications, perhaps none.
     messages: Vec<Message>,
 }
 
 /// The answer of `POST .../settle`.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Settled")]
 pub struct SettleView {
+    /// One for each lease, in order.
     messages: Vec<SettledView>,
 }
 
-#[derive(Serialize)]
+/// What became of a lease.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SettledLease")]
 struct SettledView {
+    /// The token.
     lease: String,
+    /// `settled`; `expired`: the lease had ended; `unknown`: it never was one.
+    #[schemars(extend("enum" = ["settled", "expired", "unknown"]))]
     outcome: &'static str,
 }
 

@@ -8,6 +8,7 @@ use flare_model::subscription::{KEPT_REPLAYS, Replay};
 use flare_model::time::Timestamp;
 use flare_model::url::DocumentUrl;
 use flare_provider::ScanLane;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{App, Done, Failure};
@@ -18,19 +19,20 @@ use crate::registry::Subscription;
 const SLICE: usize = 256;
 
 /// `POST .../replay`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ReplayDraft {
     /// What to send again; everything, where nothing is said.
     pub scope: Option<ReplayScope>,
     /// Only documents accepted since then; with scope `all`.
     pub since: Option<Timestamp>,
-    /// Only this document.
+    /// Only this document, whatever the scope.
+    #[schemars(extend("format" = "document-url"))]
     pub document: Option<String>,
 }
 
 /// What to send again.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ReplayScope {
     /// Every document.
@@ -42,7 +44,7 @@ pub enum ReplayScope {
 }
 
 /// `GET .../replays/:id`.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayView {
     /// Its id.
@@ -52,6 +54,7 @@ pub struct ReplayView {
     /// How many of them are through.
     pub done: u64,
     /// `running` or `done`.
+    #[schemars(extend("enum" = ["running", "done"]))]
     pub state: &'static str,
     /// When it was asked for.
     pub created_at: Timestamp,
@@ -107,6 +110,7 @@ impl App {
                 }
             })
             .await?;
+        self.journey.observe().counts().operator.replays.add_among_many(1);
         Ok(progress(&begun, &self.inspect(&subscription).await?))
     }
 

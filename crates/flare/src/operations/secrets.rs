@@ -7,6 +7,7 @@ use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::invalid::Invalid;
 use flare_model::subscription::{Secret, Stored, StoredSecret, live, rotated};
 use flare_model::time::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{App, Done};
@@ -15,17 +16,17 @@ use crate::journey::{Command, Signer};
 use crate::vault::Closed;
 
 /// The body of `POST .../secret/rotate`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct RotationDraft {
-    /// The new secret; without it one is drawn.
+    /// The new secret; one is drawn where none is given.
     pub secret: Option<Secret>,
-    /// How long the former one signs too.
+    /// How long the former signs too; `0s`: not at all.
     pub overlap: Option<HumanDuration>,
 }
 
 /// What a rotation answers: the only time that the new secret is shown.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rotation {
     /// The new secret.

@@ -9,6 +9,7 @@ use flare_model::resource::Resource;
 use flare_model::subscription::{self, Disabled, Draft, Revisions, Secret, Spec, Status, Stored, View};
 use flare_model::time::Timestamp;
 use flare_provider::{Entity, EntityKind, ErrorKind, NewEntity, Start};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -16,11 +17,13 @@ use super::filters::FilterView;
 use super::{App, Done, Failure, standstill, unknown_resource, unknown_subscription};
 use crate::door::fresh_id;
 use crate::journey::{Command, Inspection};
+use crate::objects::Objects;
 use crate::registry::Subscription;
 
 /// `GET .../status`.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "SubscriptionStatus")]
 pub struct StatusView {
     /// Whether it works.
     pub status: Status,
@@ -29,7 +32,7 @@ pub struct StatusView {
     /// Why it is so, where there is something to say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What the client has and needs.
+    /// How far it is, over all lanes of the resource.
     pub feed: FeedView,
     /// Notifications that the client took.
     pub delivered: u64,
@@ -37,11 +40,11 @@ pub struct StatusView {
     pub discarded: u64,
     /// Attempts that failed.
     pub failed: u64,
-    /// Revisions that were not sent, because they were gone before their turn; with `delivery.revision: all`.
+    /// Revisions that were no longer kept when their turn came; with `revision: all`.
     pub skipped_revisions: u64,
-    /// The last time that the client took something.
+    /// When the client last took one.
     pub last_success_at: Option<Timestamp>,
-    /// The last time that it did not.
+    /// The last failure.
     pub last_failure: Option<FailureView>,
     /// A host that does not answer, and when it is tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,19 +56,19 @@ pub struct StatusView {
     pub node: &'static str,
 }
 
-/// What a client has and needs, summed over the lanes.
-#[derive(Serialize)]
+/// How far a subscription is.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FeedView {
-    /// Every change up to here is settled.
+    /// Changes that are settled, or have a standing.
     pub cursor: u64,
-    /// The newest change.
+    /// Changes there are.
     pub head: u64,
-    /// Changes that are not settled, and documents that wait.
+    /// Documents that the client is owed something about.
     pub lagging: u64,
     /// Documents that wait for a retry.
     pub waiting: u64,
-    /// Attempts and leases that are open.
+    /// Attempts that are open.
     pub in_flight: u64,
     /// Documents that were given up.
     pub dead_letters: u64,
@@ -73,22 +76,22 @@ pub struct FeedView {
     pub held: u64,
 }
 
-/// A host that does not answer.
-#[derive(Serialize)]
+/// A host that is left alone.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BreakerView {
-    /// Its name.
+    /// The host.
     pub host: String,
     /// When it is tried again.
     pub retry_at: Timestamp,
 }
 
-/// The last failure.
-#[derive(Serialize)]
+/// A failure.
+#[derive(Serialize, JsonSchema)]
 pub struct FailureView {
-    /// When it was.
+    /// When.
     pub at: Timestamp,
-    /// The answer's status.
+    /// The status of the answer, where there was one.
     pub status: Option<u16>,
     /// What went wrong.
     pub error: String,
@@ -150,7 +153,7 @@ impl App {
     }
 
     fn check(&self, draft: &Draft, resource: &Resource) -> Done<Spec> {
-        let spec = subscription::check(&mut draft.clone(), resource, &self.limits)?;
+        let spec = subscription::check(draft, resource, &self.limits)?;
         for target in &spec.targets {
             // A name is judged by the address it has when it is dialled.
             if let Ok(address) = target.url.host().parse() {
@@ -188,20 +191,25 @@ impl App {
         let current = self.subscription(resource, id)?;
         let mut draft = serde_json::to_value(&current.stored.draft).expect("a draft is plain data");
         merge(&mut draft, patch);
-        let draft: Draft = serde_path_to_error::deserialize(draft)
+        let draft: Draft = serde_path_to_error::deserialize(Objects(draft))
             .map_err(|e| Invalid::new(e.path().to_string(), e.inner()))?;
         let spec = self.check(&draft, &current.compiled.resource)?;
-        if spec.revisions != current.compiled.spec.revisions {
-            let problem = "cannot be changed yet; create another subscription";
-            return Err(Invalid::new("delivery.revision", problem).into());
-        }
         // From this commit on a sweep is owed.
         let changed = u64::from(draft.filter != current.stored.draft.filter);
         let filter_changes = current.stored.filter_changes + changed;
         let updated_at = self.clock.now();
         let stored = Stored { draft, updated_at, filter_changes, ..current.stored.clone() };
+        // Before and after the change, the ledger says which revisions the feeds send: killed in between, the next
+        // process neither goes back to what was left out nor leaves out what was promised.
+        let other_revisions = spec.revisions != current.compiled.spec.revisions;
+        if other_revisions {
+            self.record(&current).await?;
+        }
         let changed = self.replace(&current, stored, spec.keys()).await?;
         self.journey.send(changed.number(), || Command::Replace(changed.compiled.clone())).await;
+        if other_revisions {
+            self.record(&changed).await?;
+        }
         self.rearrange_if_needed(&changed).await;
         Ok(changed)
     }
@@ -345,7 +353,7 @@ impl App {
         Ok(View {
             id: subscription.id().clone(),
             resource: subscription.compiled.resource.id().clone(),
-            draft: subscription.draft.clone(),
+            draft: subscription::completed(&subscription.stored.draft, &subscription.compiled.spec),
             status,
             since,
             reason,

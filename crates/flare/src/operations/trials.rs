@@ -11,6 +11,7 @@ use flare_model::layout::rfc3339;
 use flare_model::resource::Resource;
 use flare_model::revision::{Date, Revision};
 use flare_model::time::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -23,22 +24,24 @@ use crate::observe::{Exchange, Outcome, RequestView, ResponseView, Timing};
 pub const AT_ONCE: usize = 16;
 
 /// `POST .../test`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct TestDraft {
     /// About this document, as it is; without it about one that is made up.
+    #[schemars(extend("format" = "document-url"))]
     pub document: Option<String>,
     /// What to tell; without it what would be told.
     pub action: Option<Action>,
 }
 
 /// How a test went.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "TestResult")]
 pub struct TestView {
-    /// What the answer means.
+    /// How it ended.
     pub outcome: Outcome,
-    /// The document it was about.
+    /// About which document.
     pub document: String,
     /// What was told.
     pub action: Action,
@@ -52,7 +55,7 @@ pub struct TestView {
     pub request: RequestView,
     /// What came back, where anything did.
     pub response: Option<ResponseView>,
-    /// What went wrong where nothing did.
+    /// What went wrong where there was no answer.
     pub error: Option<String>,
 }
 

@@ -73,8 +73,9 @@ mod tests {
     use super::*;
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
-        let header =
-            |(name, value): &(_, _)| (HeaderName::from_static(name), HeaderValue::from_static(value));
+        let header = |(name, value): &(&'static str, &'static str)| {
+            (HeaderName::from_static(name), HeaderValue::from_static(value))
+        };
         pairs.iter().map(header).collect()
     }
 

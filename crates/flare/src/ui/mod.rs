@@ -8,6 +8,7 @@
 mod assets;
 mod cluster;
 mod dashboard;
+mod docs;
 mod documents;
 mod explain;
 mod flash;
@@ -49,6 +50,7 @@ pub fn routes() -> Router<Arc<App>> {
         .route("/ui/resources/new", get(resources::create::form).post(resources::create::submit))
         .route("/ui/resources/{rid}", get(resources::show::handle))
         .route("/ui/resources/{rid}/delete", post(resources::delete::submit))
+        .route("/docs", get(docs::handle))
         .route("/ui/documents", get(documents::search::handle))
         .route("/ui/documents/show", get(documents::show::handle))
         .route("/ui/documents/put", get(documents::put::form).post(documents::put::submit))

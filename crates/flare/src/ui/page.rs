@@ -35,6 +35,8 @@ pub enum Section {
     Cluster,
     /// The effective configuration.
     Settings,
+    /// The description of the API.
+    Api,
     /// None of them.
     Elsewhere,
 }
@@ -54,7 +56,7 @@ const fn entry(section: Section, icon: &'static str, href: &'static str, label: 
     Entry { section, icon, href, label }
 }
 
-static MENU: [Entry; 8] = [
+static MENU: [Entry; 9] = [
     entry(Section::Dashboard, "dashboard", "/ui", "Dashboard"),
     entry(Section::Resources, "stack-2", "/ui/resources", "Resources"),
     entry(Section::Subscriptions, "users", "/ui/subscriptions", "Subscriptions"),
@@ -63,6 +65,7 @@ static MENU: [Entry; 8] = [
     entry(Section::Explain, "help-circle", "/ui/explain", "Explain"),
     entry(Section::Cluster, "server", "/ui/cluster", "Cluster"),
     entry(Section::Settings, "settings", "/ui/settings", "Settings"),
+    entry(Section::Api, "file-text", "/docs", "API"),
 ];
 
 /// One step on the way to a page.

@@ -60,7 +60,7 @@ pub fn moment(at: Timestamp) -> String {
 
 /// What a subscription is called: where its notifications go.
 pub fn client(subscription: &Subscription) -> String {
-    let endpoint = &subscription.draft.endpoint;
+    let endpoint = &subscription.stored.draft.endpoint;
     let own = [&endpoint.actions.create, &endpoint.actions.update, &endpoint.actions.delete];
     let urls = std::iter::once(&endpoint.url).chain(own.into_iter().flatten().map(|action| &action.url));
     urls.flatten().next().cloned().unwrap_or_else(|| subscription.id().to_string())
@@ -117,6 +117,23 @@ pub fn pretty(json: &[u8]) -> String {
 fn new_line(text: &mut String, depth: usize) {
     text.push('\n');
     text.extend(std::iter::repeat_n("  ", depth));
+}
+
+/// A part of a text.
+pub struct Piece<'a> {
+    /// The words.
+    pub text: &'a str,
+    /// Whether they stood between backticks.
+    pub is_code: bool,
+}
+
+/// A text with `code` in it, in parts.
+pub fn marked(text: &str) -> Vec<Piece<'_>> {
+    let parts = text.split('`').enumerate();
+    parts
+        .map(|(at, text)| Piece { text, is_code: at % 2 == 1 })
+        .filter(|piece| !piece.text.is_empty())
+        .collect()
 }
 
 #[cfg(test)]

@@ -229,9 +229,10 @@ async fn killing_it_again_and_again_under_load_loses_nothing() {
             let body = json!({"endpoint": endpoint, "delivery": delivery, "start": "beginning"});
             subscriptions.push(story.subscribe(body).await);
         }
-        // Kills also fall into the time in which its lanes go from thread to thread.
-        let shards = 1 + dice.roll(4);
-        story.api().patch(&subscriptions[0], &json!({"shards": shards})).await.expect(200);
+        // Kills also fall into the time in which its lanes go from thread to thread, or change what they send.
+        let (shards, revision) = (1 + dice.roll(4), ["last", "all"][dice.roll(2) as usize]);
+        let patch = json!({"shards": shards, "delivery": {"revision": revision}});
+        story.api().patch(&subscriptions[0], &patch).await.expect(200);
         let before = shared.accepted.lock().unwrap().clone();
         story.flare.kill();
         // Nothing of the dead process is still on its way when the next one begins.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::support::{Receiver, Reply, Request, Story};
+use crate::support::{Receiver, Reply, Request, Story, document_url};
 
 async fn drift(story: &Story, subscription: &str, query: &str) -> Value {
     story.api().get(&format!("{subscription}/documents{query}")).await.expect(200).json()
@@ -69,6 +69,28 @@ async fn each_kind_of_drift_is_told_apart() {
     let seen = by_document(&drift(&story, &subscription, "?lagging=true").await);
     assert_eq!(seen["fine"].0, "older");
     assert!(seen["fine"].1.contains("not read yet") && seen["fine"].1.contains("paused"), "{seen:?}");
+}
+
+#[tokio::test]
+async fn what_the_filter_will_leave_out_does_not_lag() {
+    let story = Story::begin().await;
+    let url = story.receiver.url("/told");
+    let filter = "document.quantity > 0";
+    let subscription = story.subscribe(json!({"endpoint": {"url": url}, "filter": filter})).await;
+    let put = async |id: &str, revision: i64, quantity: Value| {
+        let document = json!({"rev": revision, "quantity": quantity});
+        story.api().put(&document_url(id), &document).await;
+    };
+    put("leaves", 1, json!(1)).await;
+    put("unclear", 1, json!(1)).await;
+    story.settled(&subscription).await;
+    story.command(&subscription, "pause").await.expect(200);
+    put("leaves", 2, json!(0)).await;
+    put("unclear", 2, json!("many")).await;
+    put("enters", 1, json!(1)).await;
+    put("outside", 1, json!(0)).await;
+    let seen = by_document(&drift(&story, &subscription, "?lagging=true").await);
+    assert_eq!(seen.keys().map(String::as_str).collect::<Vec<_>>(), ["enters", "leaves"], "{seen:?}");
 }
 
 /// Follows `next` to the end, and returns the documents and the number of pages.

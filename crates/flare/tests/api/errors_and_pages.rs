@@ -266,3 +266,32 @@ async fn flare_says_who_and_how_it_is() {
     story.api().get("/healthz").await.expect(200);
     story.api().get("/readyz").await.expect(200);
 }
+
+#[tokio::test]
+async fn a_list_is_not_taken_for_the_fields_in_their_order() {
+    let story = Story::begin().await;
+    let api = story.api();
+    let resource = json!(["http://origin.test/others/{id}", {"field": "rev"}]);
+    api.post("/resources", &resource).await.refused(400, &["sequence", "expected struct"]);
+    let resource = json!({"endpoint": "http://origin.test/others/{id}", "change": ["rev"]});
+    api.post("/resources", &resource).await.refused(400, &["change: ", "sequence"]);
+    let subscription = story.subscribe_simply(json!({})).await;
+    api.post(&format!("{subscription}/replay"), &json!([])).await.refused(400, &["sequence"]);
+    let patch = json!({"endpoint": {"actions": [null, null]}});
+    api.patch(&subscription, &patch).await.refused(400, &["endpoint.actions", "sequence"]);
+    let patch = json!({"delivery": {"retry": [3]}});
+    api.patch(&subscription, &patch).await.refused(400, &["delivery.retry", "sequence"]);
+}
+
+#[tokio::test]
+async fn a_query_is_refused_where_none_is_known() {
+    let story = Story::begin().await;
+    let subscription = story.subscribe_simply(json!({})).await;
+    for path in ["/", "/status", "/healthz", &subscription, &format!("{subscription}/status")] {
+        let told = story.api().get(&format!("{path}?limit=3")).await;
+        told.refused(400, &["unknown query parameter `limit`", "none is known here"]);
+        story.api().get(&format!("{path}?")).await.expect(200);
+    }
+    // A method that is not taken is that in the first place.
+    story.api().send("PUT", "/status?limit=3", &[], "").await.refused(405, &[]);
+}

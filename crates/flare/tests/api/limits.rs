@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::{Receiver, Reply, Request, Story, store_is_durable};
+use crate::support::{Receiver, Reply, Request, Story, document_url, store_is_durable};
 
 fn slow(millis: u64) -> Reply {
     Reply::After(Duration::from_millis(millis), Box::new(Reply::Status(200)))
@@ -85,6 +85,25 @@ async fn a_rate_is_kept_over_a_restart_and_nearly_used_up() {
     never_more_than(&requests, 10.0, 100.0);
     let steady = (requests[100].at - requests[0].at).as_secs_f64();
     assert!((0.88..1.3).contains(&steady), "a hundred in {steady} s");
+}
+
+#[tokio::test]
+async fn a_hundred_a_second_is_a_hundred_a_second_over_ten_seconds() {
+    let story = Story::begin().await;
+    let rate = json!({"quantity": 100, "interval": "1s"});
+    let subscription = story.subscribe_simply(json!({"rateLimit": rate})).await;
+    // All of it waits before the first is sent, so that the rate is what holds it back and not the origin.
+    story.command(&subscription, "pause").await.expect(200);
+    let line = |id: u32| json!({"id": document_url(id), "document": {"rev": 1}}).to_string();
+    let lines: Vec<String> = (0..1_100).map(line).collect();
+    story.api().send("POST", "/documents", &[], lines.join("\n")).await.expect(200);
+    story.command(&subscription, "resume").await.expect(200);
+    let requests = story.receiver.wait_for(1_080).await;
+    never_more_than(&requests, 10.0, 100.0);
+    // Not from the first one on: the bucket was full then.
+    let from = requests[30].at;
+    let count = requests.iter().filter(|r| r.at > from && r.at <= from + Duration::from_secs(10)).count();
+    assert!((950..=1_020).contains(&count), "{count} in ten seconds");
 }
 
 #[tokio::test]

@@ -84,17 +84,6 @@ async fn the_example_of_the_contract_is_taken_but_for_what_comes_later() {
 }
 
 #[tokio::test]
-async fn every_revision_and_a_filter_do_not_go_together_yet() {
-    let story = Story::begin().await;
-    for (field, value) in [("filter", "document.quantity > 0"), ("when", "action != 'update'")] {
-        let mut body = with("delivery.revision", json!("all"));
-        body[field] = json!(value);
-        let answer = story.api().post(&story.subscriptions(), &body).await;
-        answer.refused(400, &[field, "delivery.revision", "last"]);
-    }
-}
-
-#[tokio::test]
 async fn wrong_settings_are_refused_by_field() {
     let story = Story::begin().await;
     for (path, value, word) in [

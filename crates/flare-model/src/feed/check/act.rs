@@ -8,7 +8,7 @@ use super::super::{
 use super::ledger;
 use super::step::{Answer, Left, Look, Records, Scope, Step};
 use super::watch::{Life, Watch};
-use super::world::{Backup, Lease, NOW, World};
+use super::world::{Asked, Backup, Lease, NOW, World};
 use crate::document::{Effect, Intent, Row, apply};
 use crate::feed::rule::Rules;
 use crate::ids::{Ordinal, Seq};
@@ -18,7 +18,8 @@ impl<W: Watch> World<W> {
     /// One step, taken. An error is a promise broken.
     pub fn take(&mut self, step: Step, scope: &Scope) -> Result<(), String> {
         self.happens(step, scope)?;
-        if let Some(ordinal) = self.feed.waiting.keys().find(|ordinal| self.feed.dead.contains(ordinal.0)) {
+        if let Some(ordinal) = self.feed.waiting.keys().find(|ordinal| self.feed.few.dead.contains(ordinal.0))
+        {
             return Err(format!("document {ordinal} is owed and given up"));
         }
         let Left { crashes, stops, restores, .. } = self.left;
@@ -47,10 +48,9 @@ impl<W: Watch> World<W> {
                 self.left.events -= 1;
                 if scope.outdated {
                     self.stale[doc] = self.rows.get(doc).copied();
-                    self.stale_looks[doc] = self.looks[doc];
                 }
-                self.looks[doc] = if let Step::PutAs(_, look) = step { look } else { Look::In };
-                self.originates(doc, matches!(step, Step::Delete(_)));
+                let look = if let Step::PutAs(_, look) = step { look } else { Look::In };
+                self.originates(doc, matches!(step, Step::Delete(_)), look);
             }
             Step::Refilter => {
                 self.left.refilters -= 1;
@@ -68,7 +68,7 @@ impl<W: Watch> World<W> {
                 self.feed.reached_tail();
                 self.watch.reaches_tail(self.feed.position());
             }
-            Step::Retry(doc) if self.feed.since().is_some() => self.retry_revision(doc, scope)?,
+            Step::Retry(doc) if self.feed.is_in_turn() => self.retry_revision(doc, scope)?,
             Step::Retry(doc) => self.retry(self.rows[doc], scope)?,
             Step::RetryStale(doc) => self.retry(self.stale[doc].expect("a step that can happen"), scope)?,
             Step::Answer(doc, answer) => {
@@ -148,7 +148,7 @@ impl<W: Watch> World<W> {
         Ok(())
     }
 
-    pub(super) fn originates(&mut self, doc: usize, delete: bool) {
+    pub(super) fn originates(&mut self, doc: usize, delete: bool, look: Look) {
         let revision = Revision::Integer(self.head.0 as i64 + 1);
         let current = self.rows.get(doc).map(|row| (*row, Revision::Integer(row.seq.0 as i64)));
         let intent = match delete {
@@ -159,6 +159,9 @@ impl<W: Watch> World<W> {
         match apply(current.as_ref().map(|(row, has)| (row, has)), &intent, seq, ordinal) {
             Effect::Change { row, .. } => {
                 self.head = seq;
+                // A log that was restored gives the numbers of the one before again.
+                self.looks.truncate(seq.0 as usize);
+                self.looks.push(look);
                 match self.rows.get_mut(doc) {
                     Some(newest) => {
                         let replaced = std::mem::replace(newest, row);
@@ -179,12 +182,10 @@ impl<W: Watch> World<W> {
         }
         // A row that stands already is decided on when it is retried.
         let stands = self.feed.waiting.get(&row.ordinal);
-        let decided = match self.feed.since() {
-            None => stands.is_none_or(|standing| standing.seq != row.seq),
-            Some(_) => {
-                let settled = self.feed.was_ahead(row.seq) || self.feed.extras.contains(&row.seq);
-                stands.is_none() && !settled && !self.feed.is_open(row.ordinal)
-            }
+        let settled = self.feed.was_ahead(row.seq) || self.feed.few.extras.contains(&row.seq);
+        let decided = match self.feed.is_in_turn() {
+            false => stands.is_none_or(|standing| standing.seq != row.seq),
+            true => stands.is_none() && !settled && !self.feed.is_open(row.ordinal),
         };
         if decided {
             self.watch.meets(&row);
@@ -194,9 +195,7 @@ impl<W: Watch> World<W> {
             Met::Send(attempt) => self.begin(&row, attempt),
             Met::Busy | Met::Owed => Ok(()),
             // An outdated row is passed by because a newer one was sent; that one is watched.
-            Met::Settled if self.feed.since().is_none() && row != self.rows[row.ordinal.0 as usize - 1] => {
-                Ok(())
-            }
+            Met::Settled if !self.feed.is_in_turn() && row != self.rows[row.ordinal.0 as usize - 1] => Ok(()),
             Met::Settled if asked.left => {
                 self.watch.leaves(&row);
                 Ok(())
@@ -213,8 +212,6 @@ impl<W: Watch> World<W> {
             return self.raise_mark(row.seq, scope);
         }
         self.watch.meets(&row);
-        let passed = |state| state == State::Passed;
-        let passed = self.feed.waiting.get(&row.ordinal).is_some_and(|standing| passed(standing.state));
         let mut asked = self.asked(&row);
         match self.feed.retry(&row, &mut asked) {
             Some(attempt) => self.begin(&row, attempt),
@@ -224,9 +221,7 @@ impl<W: Watch> World<W> {
             }
             None => {
                 let stands = self.may_retry(row.ordinal.0 as usize - 1);
-                // Nothing more was owed.
-                let seen = self.seen(&row);
-                if passed { self.watch.passes(&seen, stands) } else { self.watch.passes_by(&seen, stands) }
+                self.watch.passes_by(&self.seen(&row), stands)
             }
         }
     }
@@ -243,9 +238,14 @@ impl<W: Watch> World<W> {
             }
             self.watch.meets(&row);
         }
-        match (self.feed.next_revision(ordinal, found.as_ref()), found) {
+        let mut asked = Asked { look: found.map_or(Look::In, |row| self.look(&row)), left: false };
+        match (self.feed.next_revision(ordinal, found.as_ref(), &mut asked), found) {
             (Next::Send(attempt), Some(row)) => self.begin(&row, attempt),
-            (Next::Passed, Some(row)) => self.watch.passes_by(&row, false),
+            (Next::Passed, Some(row)) if asked.left => {
+                self.watch.leaves(&row);
+                Ok(())
+            }
+            (Next::Passed, Some(row)) => self.watch.passes_by(&self.seen(&row), false),
             (Next::Done | Next::Wait, _) => Ok(()),
             (next, None) => Err(format!("{next:?} where there is no revision")),
         }
@@ -311,12 +311,8 @@ impl<W: Watch> World<W> {
         };
         let beyond = |row: &&Row| row.seq > self.created || self.rows.contains(row);
         for row in self.visible().filter(beyond).filter(|row| passed(row.seq) && !swept(row)) {
-            // A feed that changed to the newest only may stand for an older one, and sends the newest then.
-            let all = self.keeps_history;
-            let stands = self.feed.waiting.get(&row.ordinal).is_some_and(|standing| match all {
-                true => standing.owed_from() <= row.seq,
-                false => standing.seq == row.seq,
-            });
+            // What stands for an older one is decided on the newest, or on this one in its turn.
+            let stands = self.feed.owed_from(row.ordinal).is_some_and(|from| from <= row.seq);
             if !stands && self.watch.owes(row) {
                 return Err(format!(
                     "the recorded position passes {row:?}, which is owed and does not stand"
@@ -416,7 +412,8 @@ impl<W: Watch> World<W> {
                 self.watch.asks(&row, if sweep.replay == TRANSITION { 0 } else { sweep.replay });
                 Ok(())
             }
-            Filled::Passed if asked.left => {
+            // What is owed with those before it is decided in its turn.
+            Filled::Passed if asked.left && !with_others => {
                 self.watch.leaves(&row);
                 Ok(())
             }
@@ -425,7 +422,7 @@ impl<W: Watch> World<W> {
                 if sweep.kind == SweepKind::Beginning
                     && self.look(&row) == Look::Out
                     && !self.feed.held.contains(row.ordinal.0)
-                    && !self.feed.doubt.contains(row.ordinal.0) =>
+                    && !self.feed.few.doubt.contains(row.ordinal.0) =>
             {
                 let stands = self.feed.waiting.contains_key(&row.ordinal);
                 self.watch.passes(&self.seen(&row), stands)
@@ -442,7 +439,7 @@ impl<W: Watch> World<W> {
     /// Whether older revisions are owed before this one: then those are decided on first.
     fn comes_with_others(&self, row: &Row) -> bool {
         let before = self.feed.owed_from(row.ordinal).is_some_and(|from| from < row.seq);
-        self.feed.since().is_some() && before
+        self.feed.is_in_turn() && before
     }
 
     fn back_up(&self) -> Backup {

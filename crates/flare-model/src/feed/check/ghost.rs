@@ -27,6 +27,8 @@ pub struct Ghost {
 struct Doc {
     may_have: bool,
     may_lack: bool,
+    /// The change that the client certainly has, and nothing newer: the last success, if nothing was lost since.
+    certain: Option<Seq>,
     /// The last request that began: sequence, action, replay.
     tried: Option<(Seq, Action, u64)>,
     /// A request is open that began after the last replay was asked for.
@@ -83,6 +85,7 @@ impl Ghost {
         let doc = Doc {
             may_have: false,
             may_lack: true,
+            certain: None,
             tried: None,
             answering: false,
             sifting: false,
@@ -146,11 +149,13 @@ impl Doc {
         match answer {
             Answer::Success => {
                 (self.may_have, self.may_lack) = (!deletes, deletes);
+                self.certain = (!deletes).then_some(attempt.seq);
                 self.now.excused = false;
             }
             Answer::Lost | Answer::LostAtLast => {
                 self.may_have |= !deletes;
                 self.may_lack |= deletes;
+                self.certain = None;
             }
             Answer::Discard | Answer::Refused | Answer::RefusedAtLast => {}
         }
@@ -215,6 +220,14 @@ impl Watch for Ghost {
 
     fn begins(&mut self, row: &Row, attempt: &Attempt) -> Result<(), String> {
         self.doc(row).begins(row, attempt)
+    }
+
+    fn builds_on(&self, attempt: &Attempt, state: Seq) -> Result<(), String> {
+        let doc = &self.docs[attempt.ordinal.0 as usize - 1];
+        match doc.certain == Some(state) {
+            true => Ok(()),
+            false => Err(format!("{attempt:?} builds on {state} where the client may have another: {doc:?}")),
+        }
     }
 
     fn ends(&mut self, attempt: &Attempt, answer: Answer) {
@@ -333,6 +346,7 @@ impl Watch for Ghost {
         for (number, doc) in self.docs.iter_mut().enumerate() {
             let kept = Kept::default();
             (doc.now, doc.taken, doc.saved, doc.tried) = (kept, kept, kept, None);
+            doc.certain = None;
             match rows.get(number) {
                 Some(_) => (doc.may_have, doc.may_lack) = (true, true),
                 None => (doc.may_have, doc.may_lack) = (false, true),
@@ -347,7 +361,8 @@ impl Watch for Ghost {
     fn print(&self, print: &mut Print) {
         let Ghost { docs, found } = self;
         print.list(docs, |print, doc| {
-            let Doc { may_have, may_lack, tried, answering, sifting, now, taken, saved } = doc;
+            let Doc { may_have, may_lack, certain, tried, answering, sifting, now, taken, saved } = doc;
+            print.list(certain, |print, seq| print.word(seq.0));
             let flags = u64::from(*may_have) | u64::from(*may_lack) << 1 | u64::from(*answering) << 2;
             print.word(flags | u64::from(*sifting) << 3);
             print.list(tried, |print, (seq, action, replay)| {

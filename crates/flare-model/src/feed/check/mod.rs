@@ -289,6 +289,61 @@ fn a_client_may_change_to_every_revision_and_back() {
 }
 
 #[test]
+fn a_change_between_the_modes_survives_crashes_stops_and_leases() {
+    let left = Left { changes: 1, ..SMALL.left };
+    let few = &[Answer::Success, Answer::Lost];
+    for all in [false, true] {
+        let scope = Scope { all, answers: few, ..EVERY };
+        holds(Scope { left: Left { crashes: 2, ..left }, block: 4, ..scope });
+        holds(Scope { left: Left { events: 2, leases: 1, crashes: 2, ..left }, ..scope });
+        holds(Scope { left: Left { events: 2, stops: 1, ..left }, answers: LOST_OR_REFUSED, ..scope });
+        holds(Scope { left: Left { events: 2, replays: 1, ..left }, sweeps: true, ..scope });
+        holds_deeply(Scope { left: Left { events: 4, crashes: 2, ..left }, ..scope });
+        holds_deeply(Scope { left: Left { changes: 2, crashes: 2, leases: 1, ..left }, ..scope });
+        holds_deeply(Scope { docs: 2, left: Left { crashes: 2, ..left }, ..scope });
+    }
+}
+
+#[test]
+fn every_revision_on_leases() {
+    let left = Left { leases: 1, ..SMALL.left };
+    holds(Scope { left, answers: NOTHING_GIVEN_UP, ..EVERY });
+    let few = &[Answer::Success, Answer::Lost];
+    holds(Scope { left: Left { leases: 2, crashes: 2, ..left }, answers: few, ..EVERY });
+    holds(Scope { left: Left { stops: 1, ..left }, answers: few, ..EVERY });
+    holds_deeply(Scope { left: Left { leases: 2, crashes: 2, ..left }, answers: &Answer::ALL, ..EVERY });
+}
+
+#[test]
+fn every_revision_is_judged_by_the_filter() {
+    let few = &[Answer::Success, Answer::Lost];
+    let scope = Scope { looks: &[Look::Out], ..EVERY };
+    holds(scope);
+    holds(Scope { looks: &[Look::Error], ..scope });
+    holds(Scope { looks: &[Look::Untold], answers: NOTHING_GIVEN_UP, ..scope });
+    holds(Scope { left: Left { events: 2, crashes: 2, ..SMALL.left }, answers: few, ..scope });
+    holds(Scope { left: Left { events: 2, refilters: 1, ..SMALL.left }, ..scope });
+    holds(Scope { left: Left { events: 2, changes: 1, ..SMALL.left }, answers: few, ..scope });
+    holds(Scope { left: Left { trims: 1, ..SMALL.left }, answers: few, ..scope });
+    holds_deeply(Scope { left: Left { crashes: 2, ..SMALL.left }, ..scope });
+    holds_deeply(Scope { left: Left { refilters: 1, changes: 1, ..SMALL.left }, answers: few, ..scope });
+    holds_deeply(Scope { docs: 2, looks: &[Look::Out, Look::Untold], answers: few, ..scope });
+}
+
+#[test]
+fn a_state_that_is_kept_is_what_the_client_has() {
+    for all in [false, true] {
+        let scope = Scope { all, states: true, answers: NOTHING_GIVEN_UP, ..EVERY };
+        holds(scope);
+        let few = &[Answer::Success, Answer::Lost];
+        holds(Scope { left: Left { leases: 1, ..SMALL.left }, answers: few, ..scope });
+        holds(Scope { left: Left { events: 2, stops: 1, ..SMALL.left }, ..scope });
+        holds(Scope { left: Left { events: 2, ..SMALL.left }, records: Records::Apart, ..scope });
+        holds_deeply(Scope { left: Left { crashes: 2, ..SMALL.left }, ..scope });
+    }
+}
+
+#[test]
 fn a_history_that_is_cut_short_reorders_nothing() {
     holds(Scope { left: Left { trims: 1, ..SMALL.left }, ..EVERY });
     holds(Scope {

@@ -4,15 +4,18 @@
 //! here.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use roaring::RoaringTreemap;
 
+use super::super::few::Sets;
 use super::super::open::Judge;
 use super::super::{
-    Ahead, Attempt, Delta, Feed, Filtering, Open, Record, Saved, Standing, State, Sweep, SweepKind,
+    Ahead, Attempt, Delta, Feed, Filtering, Kept, Open, Record, Saved, Standing, State, Sweep, SweepKind,
 };
 use crate::document::Row;
 use crate::ids::{Ordinal, Seq};
+use crate::revision::Revision;
 
 /// Two lanes of a multiplying hash over words.
 pub struct Print {
@@ -82,6 +85,13 @@ impl Print {
     pub fn revision(&mut self, (row, until): &(Row, Seq)) {
         self.row(row);
         self.word(until.0);
+    }
+
+    pub fn state(&mut self, state: &Arc<Kept>) {
+        match state.revision {
+            Revision::Integer(seq) => self.word(seq as u64),
+            Revision::Date(_) => unreachable!("a state is its seq here"),
+        }
     }
 
     pub fn attempt(&mut self, attempt: &Attempt) {
@@ -209,20 +219,13 @@ impl Print {
         let Feed {
             read,
             holes,
-            extras,
-            outran,
             issued,
             held,
-            doubt,
             waiting,
-            dead,
             open,
-            again,
-            unrecorded,
             judge,
-            unjudged,
             since,
-            more,
+            few,
             sweep,
             changes,
             filtering,
@@ -232,6 +235,7 @@ impl Print {
             delta,
             rules: _,
         } = feed;
+        let Sets { extras, outran, doubt, dead, again, unrecorded, unjudged, more } = &**few;
         self.word(*changes);
         self.filtering(filtering);
         self.word(read.0);
@@ -257,7 +261,7 @@ impl Print {
         self.bitmap(unjudged);
         self.seqs(since);
         self.ordinals(more);
-        self.list(sweep, Print::sweep);
+        self.list(sweep.as_deref(), Print::sweep);
         self.delta(delta, *issued, recording);
     }
 }

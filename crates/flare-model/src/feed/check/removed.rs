@@ -47,6 +47,12 @@ const EVERY_TWICE: Scope = Scope {
     ..EVERY_FAR
 };
 const TRIMMED: Scope = Scope { left: Left { trims: 1, ..SMALL.left }, ..EVERY };
+const EVERY_REFILTERED: Scope = Scope {
+    left: Left { events: 2, crashes: 0, refilters: 1, ..SMALL.left },
+    looks: &[Look::Out],
+    answers: NOTHING_FAILS,
+    ..EVERY
+};
 const CHANGED: Scope = Scope { left: Left { changes: 1, ..SMALL.left }, ..CRASH };
 
 fn breaks(rule: Rule, scope: Scope) {
@@ -118,6 +124,7 @@ removed! {
     a_document_of_which_nothing_is_owed_must_keep_its_doubt: PassedKeepsDoubt, EVERY;
     a_revision_that_was_tried_and_removed_must_leave_its_doubt: JudgeRemoved, TRIMMED;
     a_feed_must_not_go_back_to_what_it_has_left_out: SinceNow, CHANGED;
+    a_changed_filter_must_wait_until_it_is_known_what_is_owed: FilterWaits, EVERY_REFILTERED;
 }
 
 #[test]

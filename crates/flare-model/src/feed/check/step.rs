@@ -138,6 +138,8 @@ pub struct Scope {
     pub outdated: bool,
     /// The client wants every revision.
     pub all: bool,
+    /// The documents are kept as the client last got them.
+    pub states: bool,
     /// More worlds than this are a mistake.
     pub most: usize,
 }
@@ -170,5 +172,6 @@ pub const SMALL: Scope = Scope {
     again: false,
     outdated: false,
     all: false,
+    states: false,
     most: 5_000_000,
 };

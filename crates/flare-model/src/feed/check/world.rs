@@ -43,7 +43,7 @@ pub enum Lease {
 
 /// What a feed is told when it asks about a row.
 pub(super) struct Asked {
-    look: Look,
+    pub look: Look,
     /// The client is left as it is.
     pub left: bool,
 }
@@ -73,9 +73,8 @@ pub struct World<W> {
     pub(super) created: Seq,
     /// The row before the newest, where a scope wants rows to be outdated when they reach the feed.
     pub(super) stale: Vec<Option<Row>>,
-    /// How the documents look, the newest rows and those before.
+    /// How the client sees each change, by its number.
     pub(super) looks: Vec<Look>,
-    pub(super) stale_looks: Vec<Look>,
     /// How often the filter was changed, and how much of that the feed has heard.
     pub(super) changes: u64,
     pub(super) heard: u64,
@@ -118,8 +117,7 @@ impl<W: Watch> World<W> {
             all: scope.all,
             created: Seq(0),
             stale: vec![None; scope.docs],
-            looks: vec![Look::In; scope.docs],
-            stale_looks: vec![Look::In; scope.docs],
+            looks: vec![Look::In],
             changes: 0,
             heard: 0,
             filtered: !scope.looks.is_empty(),
@@ -132,17 +130,14 @@ impl<W: Watch> World<W> {
             left: scope.left,
             backup: None,
             watch,
-            states: None,
+            states: scope.states.then(States::new),
             begun: 0,
         };
         for step in scope.before {
             match *step {
-                Step::Put(doc) => world.originates(doc, false),
-                Step::PutAs(doc, look) => {
-                    world.looks[doc] = look;
-                    world.originates(doc, false);
-                }
-                Step::Delete(doc) => world.originates(doc, true),
+                Step::Put(doc) => world.originates(doc, false, Look::In),
+                Step::PutAs(doc, look) => world.originates(doc, false, look),
+                Step::Delete(doc) => world.originates(doc, true, Look::In),
                 other => unreachable!("{other:?} is not the origin's"),
             }
         }
@@ -197,10 +192,7 @@ impl<W: Watch> World<W> {
 
     /// How the feed sees a row.
     pub(super) fn look(&self, row: &Row) -> Look {
-        let doc = row.ordinal.0 as usize - 1;
-        let newest = self.rows.get(doc).is_some_and(|newest| newest.seq == row.seq);
-        let look = if newest { self.looks[doc] } else { self.stale_looks[doc] };
-        match look {
+        match self.looks[row.seq.0 as usize] {
             Look::In if self.heard % 2 == 1 => Look::Out,
             Look::Out if self.heard % 2 == 1 => Look::In,
             other => other,
@@ -293,13 +285,13 @@ impl<W: Watch> World<W> {
             steps.extend(docs.clone().map(Step::Ask));
         }
         if self.left.drops > 0 {
-            steps.extend(docs.filter(|doc| self.feed.dead.contains(*doc as u64 + 1)).map(Step::Drop));
+            steps.extend(docs.filter(|doc| self.feed.few.dead.contains(*doc as u64 + 1)).map(Step::Drop));
         }
         if self.left.beginnings > 0 && self.open.iter().all(Option::is_none) && self.feed.open.is_empty() {
             steps.push(Step::BeginAgain);
         }
         // Whoever changes the subscription first makes durable what the last change did.
-        if self.left.changes > 0 && self.hand.is_none() && self.saved.since == self.feed.since() {
+        if self.left.changes > 0 && self.hand.is_none() && self.saved.since == self.feed.since {
             steps.push(Step::Change);
         }
         if self.left.trims > 0 && !self.history.is_empty() {
@@ -316,8 +308,9 @@ impl<W: Watch> World<W> {
 
     pub(super) fn may_retry(&self, doc: usize) -> bool {
         let ordinal = Ordinal(doc as u64 + 1);
-        let durable = !self.feed.unrecorded.contains(&ordinal) || !self.feed.rules.keeps(Rule::ReplayDurable);
-        self.feed.waiting.contains_key(&ordinal) && durable || self.feed.again.contains_key(&ordinal)
+        let durable =
+            !self.feed.few.unrecorded.contains(&ordinal) || !self.feed.rules.keeps(Rule::ReplayDurable);
+        self.feed.waiting.contains_key(&ordinal) && durable || self.feed.few.again.contains_key(&ordinal)
     }
 
     /// A lease is made of an attempt that was begun just now.
@@ -358,17 +351,17 @@ impl<W: Watch> World<W> {
     /// What must hold when a quiet run has come to its end.
     pub fn at_rest(&self) -> Result<(), String> {
         let feed = &self.feed;
-        let owed = feed.waiting.len() + feed.again.len() + feed.unrecorded.len() + feed.open.len();
+        let owed = feed.waiting.len() + feed.few.again.len() + feed.few.unrecorded.len() + feed.open.len();
         let waiting = |saved: &Saved| saved.standings.iter().any(|s| !matches!(s.state, State::Doubtful));
         let wrong = match () {
             () if feed.unsettled() > 0 => "there are holes",
             () if feed.cursor() != self.head => "the cursor is not at the head",
             () if self.saved.cursor != self.head => "the recorded cursor is not at the head",
             () if feed.judge.is_some() => "judging has not ended",
-            () if !feed.extras.is_empty() => "settled changes are kept that the reader has passed",
+            () if !feed.few.extras.is_empty() => "settled changes are kept that the reader has passed",
             () if owed > 0 || waiting(&self.saved) => "something is still owed",
             () if feed.sweep.is_some() || self.saved.sweep.is_some() => "the sweep has not ended",
-            () if feed.held != self.saved.held || feed.dead != self.saved.dead => "the ledger differs",
+            () if feed.held != self.saved.held || feed.few.dead != self.saved.dead => "the ledger differs",
             () if self.heard != self.changes => "the feed has not heard of the filter",
             () => return self.watch.rests(&self.seen_rows(), feed, &self.saved),
         };
@@ -391,7 +384,6 @@ impl<W: Watch> World<W> {
             history,
             stale,
             looks,
-            stale_looks,
             changes,
             heard,
             filtered: _,
@@ -404,7 +396,7 @@ impl<W: Watch> World<W> {
             left,
             backup,
             watch,
-            states: _,
+            states,
             begun: _,
             keeps_history: _,
             all: _,
@@ -412,8 +404,9 @@ impl<W: Watch> World<W> {
         } = self;
         let mut print = Print::new();
         print.words([*changes, *heard]);
-        print.list(looks, |print, look| print.word(*look as u64));
-        print.list(stale_looks, |print, look| print.word(*look as u64));
+        let look = |row: &Row| looks[row.seq.0 as usize] as u64;
+        print.list(rows.iter().chain(history.iter().map(|(row, _)| row)), |print, row| print.word(look(row)));
+        print.list(stale.iter().flatten(), |print, row| print.word(look(row)));
         print.list(rows, Print::row);
         print.list(history, Print::revision);
         print.flag(self.all);
@@ -446,6 +439,25 @@ impl<W: Watch> World<W> {
             print.word(head.0);
             print.saved(saved);
         });
+        if let Some(states) = states {
+            let life = feed.life();
+            print.flag(saved.life == life);
+            for ordinal in rows.iter().map(|row| row.ordinal) {
+                print.list(feed.keeping(ordinal), |print, state| print.list(&state, Print::state));
+                print.list(states.ledger.get(&ordinal), |print, (of, state)| {
+                    print.flag(*of == life);
+                    print.state(state);
+                });
+            }
+            print.list(hand, |print, record| {
+                print.flag(record.life == life);
+                print.list(&record.kept, |print, (ordinal, state)| {
+                    print.word(ordinal.0);
+                    print.state(state);
+                });
+                print.list(&record.forgotten, |print, ordinal| print.word(ordinal.0));
+            });
+        }
         watch.print(&mut print);
         print.end()
     }

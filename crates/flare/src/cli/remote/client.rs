@@ -3,9 +3,10 @@
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HOST};
-use http::{Method, Request, Response, Uri};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
+use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use serde_json::Value;
@@ -15,11 +16,22 @@ use tokio::task::JoinSet;
 /// The largest answer that is read; lines of a stream are bounded by it, too.
 const MOST: usize = 16 << 20;
 
-/// The way to a node. Each request has a connection of its own.
+/// The way to a node. A connection is used again where its last answer was read to the end.
 pub struct Client {
     base: Uri,
     /// The connections, which live as long as this.
     connections: JoinSet<()>,
+    idle: Option<SendRequest<Full<Bytes>>>,
+}
+
+/// A whole answer, whatever its status.
+pub struct Answer {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: Bytes,
 }
 
 /// Lines of an answer that does not end.
@@ -40,7 +52,7 @@ pub fn parse_url(text: &str) -> Result<Uri, String> {
 impl Client {
     /// For the API at a url that [`parse_url`] has read.
     pub fn new(base: Uri) -> Client {
-        Client { base, connections: JoinSet::new() }
+        Client { base, connections: JoinSet::new(), idle: None }
     }
 
     /// GET, and the answer as JSON.
@@ -55,56 +67,79 @@ impl Client {
 
     /// GET, and the answer line by line.
     pub async fn lines(&mut self, path: &str) -> anyhow::Result<Lines> {
-        let response = self.send(Method::GET, path, None).await?;
+        let (_, response) = self.send(&Method::GET, path, None).await?;
         if !response.status().is_success() {
-            return Err(refused(&Method::GET, path, response).await);
+            let status = response.status();
+            return Err(refused(&Method::GET, path, status, &read(response).await.unwrap_or_default()));
         }
         Ok(Lines { body: response.into_body(), read: Vec::new() })
     }
 
     async fn json(&mut self, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
-        let response = self.send(method.clone(), path, body).await?;
-        if !response.status().is_success() {
-            return Err(refused(&method, path, response).await);
+        let answer = self.ask(&method, path, body).await?;
+        if !answer.status.is_success() {
+            return Err(refused(&method, path, answer.status, &answer.body));
         }
-        let bytes = read(response).await?;
-        serde_json::from_slice(&bytes).with_context(|| format!("{method} {path}: the answer is not JSON"))
+        serde_json::from_slice(&answer.body)
+            .with_context(|| format!("{method} {path}: the answer is not JSON"))
+    }
+
+    /// Any request, and its whole answer.
+    pub async fn ask(&mut self, method: &Method, path: &str, body: Option<&Value>) -> anyhow::Result<Answer> {
+        let (sender, response) = self.send(method, path, body).await?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = read(response).await?;
+        self.idle = Some(sender);
+        Ok(Answer { status, headers, body })
     }
 
     async fn send(
         &mut self,
-        method: Method,
+        method: &Method,
         path: &str,
         body: Option<&Value>,
-    ) -> anyhow::Result<Response<Incoming>> {
-        let base = &self.base;
+    ) -> anyhow::Result<(SendRequest<Full<Bytes>>, Response<Incoming>)> {
+        let base = self.base.clone();
         let answer = async {
-            let https = base.scheme_str() == Some("https");
-            let host = base.host().unwrap_or_default();
-            let port = base.port_u16().unwrap_or(if https { 443 } else { 80 });
-            let name = host.trim_start_matches('[').trim_end_matches(']');
-            let stream = TcpStream::connect((name, port)).await?;
-            let mut sender = if https {
-                let connector = tokio_rustls::TlsConnector::from(crate::node::tls()?);
-                let tls = connector.connect(ServerName::try_from(name.to_owned())?, stream).await?;
-                let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(tls)).await?;
-                // How a connection ends shows in the answer.
-                self.connections.spawn(async { drop(connection.await) });
-                sender
-            } else {
-                let (sender, connection) =
-                    hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-                self.connections.spawn(async { drop(connection.await) });
-                sender
-            };
+            let mut sender = self.connection().await?;
             let authority = base.authority().map_or("", |authority| authority.as_str());
             let prefix = base.path().trim_end_matches('/');
             let request = Request::builder().method(method).uri(format!("{prefix}{path}"));
             let request = request.header(HOST, authority).header(CONTENT_TYPE, "application/json");
             let body = body.map_or_else(Bytes::new, |body| body.to_string().into());
-            anyhow::Ok(sender.send_request(request.body(Full::new(body))?).await?)
+            let response = sender.send_request(request.body(Full::new(body))?).await?;
+            anyhow::Ok((sender, response))
         };
         answer.await.with_context(|| format!("reaching Flare at {base} (is it running? --url says where)"))
+    }
+
+    /// The connection that is idle, if the node has not closed it, or a new one.
+    async fn connection(&mut self) -> anyhow::Result<SendRequest<Full<Bytes>>> {
+        if let Some(mut idle) = self.idle.take()
+            && idle.ready().await.is_ok()
+        {
+            return Ok(idle);
+        }
+        // Those that have ended.
+        while self.connections.try_join_next().is_some() {}
+        let https = self.base.scheme_str() == Some("https");
+        let host = self.base.host().unwrap_or_default();
+        let port = self.base.port_u16().unwrap_or(if https { 443 } else { 80 });
+        let name = host.trim_start_matches('[').trim_end_matches(']');
+        let stream = TcpStream::connect((name, port)).await?;
+        if https {
+            let connector = tokio_rustls::TlsConnector::from(crate::node::tls()?);
+            let tls = connector.connect(ServerName::try_from(name.to_owned())?, stream).await?;
+            let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(tls)).await?;
+            // How a connection ends shows in the answer.
+            self.connections.spawn(async { drop(connection.await) });
+            Ok(sender)
+        } else {
+            stream.set_nodelay(true)?;
+            let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+            self.connections.spawn(async { drop(connection.await) });
+            Ok(sender)
+        }
     }
 }
 
@@ -135,10 +170,8 @@ async fn read(response: Response<Incoming>) -> anyhow::Result<Bytes> {
 }
 
 /// What the node says of a request that it did not take.
-async fn refused(method: &Method, path: &str, response: Response<Incoming>) -> anyhow::Error {
-    let status = response.status();
-    let body = read(response).await.unwrap_or_default();
-    let detail = serde_json::from_slice::<Value>(&body).ok();
+fn refused(method: &Method, path: &str, status: StatusCode, body: &[u8]) -> anyhow::Error {
+    let detail = serde_json::from_slice::<Value>(body).ok();
     let detail = detail.and_then(|body| body["error"]["detail"].as_str().map(str::to_owned));
     anyhow::anyhow!("{method} {path}: {status}: {}", detail.unwrap_or_else(|| "no further word".into()))
 }

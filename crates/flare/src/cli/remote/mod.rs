@@ -1,6 +1,6 @@
 //! In: commands that talk to a running node. Out: their answers, in words or JSON, and how they ended.
 
-mod client;
+pub mod client;
 mod replay;
 mod status;
 mod tail;
@@ -129,12 +129,14 @@ pub fn run(command: &Remote, format: Format) -> anyhow::Result<Exit> {
     }
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
+/// Whether the reader of the output had enough.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error.downcast_ref::<io::Error>();
     io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-fn colours_are_welcome() -> bool {
+/// Whether the user has not said that colours are unwanted.
+pub fn colours_are_welcome() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 

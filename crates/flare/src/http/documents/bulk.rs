@@ -7,36 +7,73 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
+use flare_model::document::Outcome;
+use flare_model::revision::Revision;
 use flare_model::url::DocumentUrl;
 use futures_util::stream;
-use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
-use crate::http::error::{ApiError, ErrorAnswer};
+use crate::http::error::{ApiError, ErrorAnswer, ErrorBody};
+use crate::http::openapi::Notes;
 use crate::http::{AppState, body};
 use crate::journey::accept::{Draft, Word};
 use crate::operations::App;
+use crate::telemetry::{Accepting, Operation};
+use serde_json::json;
 
 /// Lines committed as one, at most; and the bytes with which a batch is full.
 const BATCH_LINES: usize = 512;
 const BATCH_BYTES: usize = 1 << 20;
 
-#[derive(Deserialize)]
+/// A change of one document: `document`, or `"delete":true`.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "DocumentChange")]
 struct Line<'a> {
+    /// The url of the document.
+    #[schemars(extend("format" = "document-url"))]
     id: String,
+    /// The document as it is now.
     #[serde(borrow)]
+    #[schemars(with = "Option<Map<String, Value>>")]
     document: Option<&'a RawValue>,
+    /// Whether it is gone.
     delete: Option<bool>,
+    /// The revision of the delete, as in `Flare-Revision`.
+    #[schemars(with = "Option<Revision>")]
     revision: Option<&'a RawValue>,
 }
 
+/// What became of a line.
+#[derive(JsonSchema)]
+#[schemars(untagged, rename = "DocumentOutcome")]
+#[allow(dead_code, reason = "lines are written without it, as fast as can be; the tests hold them to it")]
+enum LineView {
+    /// It was taken.
+    Taken {
+        /// The url as it was given.
+        id: String,
+        /// What it did.
+        outcome: Outcome,
+    },
+    /// It was refused.
+    Refused {
+        /// The number of the line, from 1, blank ones counted.
+        line: u64,
+        /// Why.
+        error: ErrorBody,
+    },
+}
+
 /// Reads a stream of lines; each line has its answer, in order.
-pub async fn handle(State(app): AppState, body: Body) -> Response {
-    let bulk = Bulk { app, body, buffer: BytesMut::new(), line: 0, state: Reading::Open };
+pub async fn handle(State(app): AppState, headers: HeaderMap, body: Body) -> Response {
+    let bulk = Bulk { app, headers, body, buffer: BytesMut::new(), line: 0, state: Reading::Open };
     let answers = stream::unfold(bulk, |mut bulk| async move {
         let answer = bulk.next().await?;
         Some((Ok::<Bytes, std::convert::Infallible>(answer), bulk))
@@ -56,6 +93,7 @@ enum Reading {
 
 struct Bulk {
     app: Arc<App>,
+    headers: HeaderMap,
     body: Body,
     /// Bound: one line of the body limit, and what one read brought.
     buffer: BytesMut,
@@ -75,10 +113,15 @@ impl Bulk {
     async fn next(&mut self) -> Option<Bytes> {
         let mut reads = Vec::new();
         let mut bytes = 0;
+        // Every batch is traced as a request of its own would be: the whole may go on for hours.
+        let mut span = None;
         while reads.len() < BATCH_LINES && bytes < BATCH_BYTES && self.state != Reading::Broken {
             match self.take_line() {
                 Some(line) => {
                     self.line += 1;
+                    if span.is_none() {
+                        span = Some(self.app.tracer().and_then(|t| t.begin(&self.headers, Operation::Bulk)));
+                    }
                     if !line.iter().all(u8::is_ascii_whitespace) {
                         bytes += line.len();
                         reads.push(self.read(&line));
@@ -99,7 +142,7 @@ impl Bulk {
         if reads.is_empty() {
             return None;
         }
-        Some(answer(&self.app, reads).await)
+        Some(answer(&self.app, reads, span.flatten()).await)
     }
 
     fn take_line(&mut self) -> Option<Bytes> {
@@ -163,7 +206,7 @@ impl Bulk {
 }
 
 /// Commits what was understood and answers every line.
-async fn answer(app: &App, reads: Vec<Read>) -> Bytes {
+async fn answer(app: &App, reads: Vec<Read>, mut span: Option<Box<Accepting>>) -> Bytes {
     let mut drafts = Vec::with_capacity(reads.len());
     let mut lines = Vec::with_capacity(reads.len());
     for read in reads {
@@ -176,7 +219,14 @@ async fn answer(app: &App, reads: Vec<Read>) -> Bytes {
         };
         lines.push((read.number, read.id, error));
     }
+    if let Some(span) = &mut span {
+        span.committing(&drafts);
+    }
     let committed = app.commit(drafts).await;
+    if let Some(mut span) = span {
+        span.committed();
+        span.answered(StatusCode::OK.as_u16(), None);
+    }
     let mut unavailable = None;
     let mut outcomes = match committed {
         Ok(outcomes) => VecDeque::from(outcomes),
@@ -192,9 +242,7 @@ async fn answer(app: &App, reads: Vec<Read>) -> Bytes {
             Some(error) => Err(error.into_body()),
             None => match (outcomes.pop_front(), &whole) {
                 (Some(outcome), _) => outcome.map_err(|refused| ApiError::from(refused).into_body()),
-                (None, Some(body)) => {
-                    Err(crate::http::error::ErrorBody { title: body.title, detail: body.detail.clone() })
-                }
+                (None, Some(body)) => Err(ErrorBody { title: body.title, detail: body.detail.clone() }),
                 (None, None) => unreachable!("a commit answers every write"),
             },
         };
@@ -216,4 +264,35 @@ async fn answer(app: &App, reads: Vec<Read>) -> Bytes {
 /// A revision as it would stand in the header.
 fn revision_text(raw: &RawValue) -> String {
     serde_json::from_str::<String>(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
+}
+
+/// What the description says of it.
+pub fn describe(it: &mut Notes<'_>) {
+    let (line, answer) = (it.schema::<Line<'_>>(), it.answer_schema::<LineView>());
+    it.is("changeDocuments", "Documents", "Change many documents")
+        .text(
+            "NDJSON in, NDJSON out, streamed both ways: a JSON object on each line. Each line that is not blank has an \
+             answer, in order; a line that is refused changes nothing about the others. The schemas are those of the \
+             lines, as a list.",
+        )
+        .body_as(
+            "application/x-ndjson",
+            json!({"type": "array", "items": line}),
+            true,
+            json!([
+                {"id": "http://api.company.com/users/1", "document": {"version": 2, "name": "Ada"}},
+                {"id": "http://api.company.com/users/2", "delete": true},
+            ]),
+        )
+        .answers_as(
+            200,
+            "What became of each line, on stable storage.",
+            "application/x-ndjson",
+            json!({"type": "array", "items": answer}),
+            json!([
+                {"id": "http://api.company.com/users/1", "outcome": "updated"},
+                {"line": 2, "error": {"title": "Not found", "detail": "no resource matches"}},
+            ]),
+        )
+        .answers_only(&[200]);
 }

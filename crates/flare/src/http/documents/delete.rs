@@ -6,7 +6,10 @@ use http::{HeaderMap, Uri};
 
 use crate::http::AppState;
 use crate::http::error::ApiError;
+use crate::http::openapi::Notes;
 use crate::journey::accept::Word;
+use crate::telemetry::Operation;
+use serde_json::json;
 
 /// Leaves a tombstone.
 pub async fn handle(State(app): AppState, uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
@@ -18,5 +21,20 @@ pub async fn handle(State(app): AppState, uri: Uri, headers: HeaderMap) -> Resul
                 .map_err(|_| ApiError::bad_request("Flare-Revision: is not UTF-8"))?,
         ),
     };
-    super::accept(&app, url, Word::Delete(revision)).await
+    let span = app.tracer().and_then(|tracer| tracer.begin(&headers, Operation::Delete));
+    super::accept(&app, url, Word::Delete(revision), span).await
+}
+
+/// What the description says of it.
+pub fn describe(it: &mut Notes<'_>) {
+    it.is("deleteDocument", "Documents", "The document is gone")
+        .text("Leaves a tombstone, so that a late PUT with an older revision is ignored.")
+        .header(
+            "Flare-Revision",
+            json!({"type": "string", "format": "flare-revision"}),
+            "The revision of the delete, an integer or a date as in documents. Without it the tombstone takes the current one.",
+            json!("2"),
+        )
+        .answers_nothing(202, "Accepted.")
+        .with_header(202, "Flare-Outcome", json!({"enum": ["deleted", "stale", "absent"]}), super::OUTCOME);
 }

@@ -14,8 +14,13 @@ use http::{StatusCode, Uri};
 use super::error::ApiError;
 use crate::journey::accept::Word;
 use crate::operations::App;
+use crate::telemetry::Accepting;
 
 const FLARE_OUTCOME: HeaderName = HeaderName::from_static("flare-outcome");
+
+/// What the header says, in the description.
+const OUTCOME: &str =
+    "What became of it. An equal revision is `unchanged`, whatever its content; an older one `stale`.";
 
 /// The url of the document in the path of a request.
 fn url(uri: &Uri) -> Result<DocumentUrl, ApiError> {
@@ -27,11 +32,38 @@ fn url(uri: &Uri) -> Result<DocumentUrl, ApiError> {
 }
 
 /// Commits one word and answers 202 with what became of it.
-async fn accept(app: &App, url: DocumentUrl, word: Word) -> Result<Response, ApiError> {
-    let draft = app.draft(url, word)?;
-    let outcome = app.commit(vec![draft]).await?.pop();
-    let outcome: Outcome = outcome.expect("one write has one outcome")?;
+async fn accept(
+    app: &App,
+    url: DocumentUrl,
+    word: Word,
+    mut span: Option<Box<Accepting>>,
+) -> Result<Response, ApiError> {
+    if let Some(span) = &mut span {
+        span.about(url.as_str(), app.registry.find(&url));
+    }
+    let outcome = commit(app, url, word, &mut span).await;
+    if let Some(span) = span {
+        let status = outcome.as_ref().map_or_else(ApiError::status, |_| StatusCode::ACCEPTED);
+        span.answered(status.as_u16(), outcome.as_ref().ok().copied());
+    }
     let mut response = StatusCode::ACCEPTED.into_response();
-    response.headers_mut().insert(FLARE_OUTCOME, HeaderValue::from_static(outcome.as_str()));
+    response.headers_mut().insert(FLARE_OUTCOME, HeaderValue::from_static(outcome?.as_str()));
     Ok(response)
+}
+
+async fn commit(
+    app: &App,
+    url: DocumentUrl,
+    word: Word,
+    span: &mut Option<Box<Accepting>>,
+) -> Result<Outcome, ApiError> {
+    let drafts = vec![app.draft(url, word)?];
+    if let Some(span) = span {
+        span.committing(&drafts);
+    }
+    let committed = app.commit(drafts).await;
+    if let Some(span) = span {
+        span.committed();
+    }
+    Ok(committed?.pop().expect("one write has one outcome")?)
 }

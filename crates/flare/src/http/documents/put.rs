@@ -6,8 +6,11 @@ use axum::response::Response;
 use http::{HeaderMap, Uri};
 
 use crate::http::error::ApiError;
+use crate::http::openapi::Notes;
 use crate::http::{AppState, body};
 use crate::journey::accept::Word;
+use crate::telemetry::Operation;
+use serde_json::json;
 
 /// Accepts a document.
 pub async fn handle(
@@ -17,6 +20,24 @@ pub async fn handle(
     body: Body,
 ) -> Result<Response, ApiError> {
     let url = super::url(&uri)?;
+    let span = app.tracer().and_then(|tracer| tracer.begin(&headers, Operation::Put));
     let content = body::read(&app, &headers, body).await?;
-    super::accept(&app, url, Word::Put(content)).await
+    super::accept(&app, url, Word::Put(content), span).await
+}
+
+/// What the description says of it.
+pub fn describe(it: &mut Notes<'_>) {
+    it.is("putDocument", "Documents", "This is the document now")
+        .text(
+            "Only a newer revision wins; the revision is where the resource's `change.field` says. The answer comes once \
+             what it reports is on stable storage.",
+        )
+        .body_as(
+            "application/json",
+            json!({"type": "object", "description": "The document, as clients are to have it."}),
+            true,
+            json!({"version": 1, "name": "Ada"}),
+        )
+        .answers_nothing(202, "Accepted.")
+        .with_header(202, "Flare-Outcome", json!({"enum": ["created", "updated", "unchanged", "stale"]}), super::OUTCOME);
 }

@@ -10,15 +10,36 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::Uri;
 use http::header::{CONTENT_TYPE, HeaderValue};
+use schemars::JsonSchema;
 use serde_json::json;
 
 use crate::http::AppState;
 use crate::http::error::ApiError;
+use crate::http::openapi::{Notes, examples};
 use crate::http::page;
 use crate::observe::{AttemptView, Entry, News, Watcher};
 
 /// After so long without news an empty line goes out, so that a reader who is gone is noticed.
 const HEARTBEAT: Duration = Duration::from_secs(10);
+
+/// A line, as the description has it.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[allow(dead_code, reason = "it describes lines that are written one by one; the tests hold them to it")]
+enum TailLine {
+    /// The first line: what ends from now on is told.
+    Watching {
+        /// Always true.
+        watching: bool,
+    },
+    /// Attempts came faster than the reader takes them.
+    Skipped {
+        /// How many are left out.
+        skipped: u64,
+    },
+    /// An attempt ended.
+    Ended(Box<AttemptView>),
+}
 
 /// Which attempts.
 #[derive(Default)]
@@ -77,4 +98,29 @@ async fn next_line(watcher: &mut Watcher, wanted: &Wanted) -> Option<String> {
         }
     };
     tokio::time::timeout(HEARTBEAT, news).await.unwrap_or_else(|_| Some("\n".into()))
+}
+
+/// What the description says of it.
+pub fn describe(it: &mut Notes<'_>) {
+    let line = it.answer_schema::<TailLine>();
+    let id = || json!({"type": "string"});
+    it.is("tail", "Insight", "Attempts as they end")
+        .text("NDJSON until either side has enough; an empty line after ten quiet seconds. The schema is that of the lines, as a list.")
+        .query("resource", id(), "Only attempts of this resource.", json!(examples::RESOURCE))
+        .query("subscription", id(), "Only attempts of this subscription.", json!(examples::SUBSCRIPTION))
+        .query(
+            "document",
+            json!({"type": "string", "format": "document-url", "minLength": 1}),
+            "Only attempts about this document.",
+            json!(examples::DOCUMENT),
+        )
+        .answers_as(
+            200,
+            "A line for each attempt.",
+            "application/x-ndjson",
+            json!({"type": "array", "items": line}),
+            json!([{"watching": true}, examples::attempt(), {"skipped": 12}]),
+        )
+        .refuses(429, "As many watch as may (`delivery.attempts.watchers`).")
+        .answers_only(&[200, 400, 429]);
 }

@@ -6,7 +6,9 @@ use http::Uri;
 
 use crate::http::AppState;
 use crate::http::error::ApiError;
+use crate::http::openapi::{Notes, examples};
 use crate::http::page::PageQuery;
+use flare_model::resource::ResourceView;
 
 /// Lists resources in order of creation.
 pub async fn handle(State(app): AppState, uri: Uri) -> Result<Response, ApiError> {
@@ -14,4 +16,13 @@ pub async fn handle(State(app): AppState, uri: Uri) -> Result<Response, ApiError
     let resources = app.registry.resources(page.offset, page.limit);
     let views = resources.entries.iter().map(|resource| &resource.view).collect();
     Ok(page.answer(resources.total as u64, "resources", views))
+}
+
+/// What the description says of it.
+pub fn describe(it: &mut Notes<'_>) {
+    it.is("listResources", "Resources", "List resources").pages().answers_list::<ResourceView>(
+        "resources",
+        "In order of creation.",
+        examples::resource(),
+    );
 }

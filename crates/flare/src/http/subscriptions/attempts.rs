@@ -7,9 +7,12 @@ use http::{StatusCode, Uri};
 
 use super::{Ids, ids};
 use crate::http::error::ApiError;
+use crate::http::openapi::{Notes, examples};
 use crate::http::page::{self, PageQuery};
 use crate::http::{AppState, body};
+use crate::observe::{AttemptDetail, AttemptView};
 use crate::observe::{Outcome, Wanted};
+use serde_json::json;
 
 /// Lists the last attempts.
 pub async fn list(State(app): AppState, path: Ids, uri: Uri) -> Result<Response, ApiError> {
@@ -42,4 +45,36 @@ fn outcome(value: &str) -> Result<Outcome, ApiError> {
         let names = Outcome::NAMES.map(|(name, _)| name).join(", ");
         ApiError::bad_request(format!("outcome must be one of {names}, got `{value}`"))
     })
+}
+
+/// What the description says of the list.
+pub fn describe_list(it: &mut Notes<'_>) {
+    it.is("listAttempts", "Subscriptions", "List the last attempts")
+        .pages()
+        .query(
+            "document",
+            json!({"type": "string", "format": "document-url", "minLength": 1}),
+            "Only attempts about this document.",
+            json!(examples::DOCUMENT),
+        )
+        .query(
+            "outcome",
+            json!({"enum": Outcome::NAMES.map(|(name, _)| name)}),
+            "Only attempts that ended so.",
+            json!("failed"),
+        )
+        .answers_list::<AttemptView>("attempts", "The newest first.", examples::attempt());
+}
+
+/// What the description says of one.
+pub fn describe_show(it: &mut Notes<'_>) {
+    let mut attempt = examples::attempt();
+    (attempt["request"], attempt["response"]) = examples::exchange();
+    it.is("getAttempt", "Subscriptions", "Show an attempt")
+        .answers::<AttemptDetail>(
+            200,
+            "With what was sent and what came back, as far as it was kept; secrets are taken out.",
+            attempt,
+        )
+        .refuses(404, "There is no such attempt, or it is no longer kept.");
 }

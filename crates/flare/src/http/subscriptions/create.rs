@@ -8,7 +8,10 @@ use flare_model::subscription::View;
 use http::HeaderMap;
 
 use crate::http::error::ApiError;
+use crate::http::openapi::{Notes, examples};
 use crate::http::{AppState, body};
+use flare_model::subscription::Draft;
+use serde_json::json;
 
 /// Creates a subscription.
 pub async fn handle(
@@ -24,4 +27,35 @@ pub async fn handle(
     // The only time that the secret is shown.
     let view = View { secret: Some(secret), ..app.view(&subscription).await? };
     Ok(body::created(&location, &view))
+}
+
+/// What the description says of it.
+pub fn describe(it: &mut Notes<'_>) {
+    let mut created = examples::subscription();
+    created["secret"] = examples::SECRET.into();
+    super::bounds(it);
+    it.is("createSubscription", "Subscriptions", "Create a subscription")
+        .text("From this moment on no change of the resource's documents is missed. `secret` is in this answer alone.")
+        .body::<Draft>(json!({
+            "endpoint": {
+                "url": "http://127.0.0.1:9000/users/{id}", "method": "post",
+                "headers": {"Authorization": ["Basic YWxhZGRpbjpvcGVuc2VzYW1l"]},
+                "actions": {"delete": {"method": "delete"}},
+            },
+            "delivery": {
+                "success": [200, 204], "discard": [422], "timeout": "15s", "concurrency": 10,
+                "rateLimit": {"quantity": 100, "interval": "1s"},
+                "retry": {"quantity": 50, "ttl": "72h", "interval": "5s", "progression": "geometric", "ratio": 2,
+                    "maxInterval": "1h"},
+                "revision": "last",
+            },
+            "content": {"envelope": true, "document": true},
+            "data": {"service": "user", "id": "{id}"},
+            "filter": "document.quantity > 0",
+            "when": "action != 'update' || document.price != state.price",
+            "mode": "active", "start": "now", "shards": 1,
+        }))
+        .answers::<View>(201, "The subscription, defaults filled in.", created)
+        .with_location(201)
+        .refuses(409, "Another subscription of the resource has the same url for the same action.");
 }

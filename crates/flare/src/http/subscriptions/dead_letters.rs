@@ -7,7 +7,10 @@ use http::{StatusCode, Uri};
 use super::{Ids, ids};
 use crate::http::AppState;
 use crate::http::error::ApiError;
+use crate::http::openapi::{Notes, examples};
 use crate::http::page::{self, PageQuery};
+use crate::operations::DeadLetterView;
+use serde_json::json;
 
 /// Lists dead letters.
 pub async fn list(State(app): AppState, path: Ids, uri: Uri) -> Result<Response, ApiError> {
@@ -29,4 +32,31 @@ pub async fn discard(State(app): AppState, path: Ids, uri: Uri) -> Result<Status
     }
     app.drop_dead_letters(&resource, &id, document.as_deref()).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// What the description says of the list.
+pub fn describe_list(it: &mut Notes<'_>) {
+    it.is("listDeadLetters", "Subscriptions", "List what was given up").pages().answers_list::<DeadLetterView>(
+        "deadLetters",
+        "What the policy of the subscription gave up, until it is replayed, replaced or dropped.",
+        json!({
+            "document": examples::DOCUMENT, "revision": 1, "action": "create", "attempts": 50,
+            "firstAttemptAt": "2026-11-12T08:30:00.000Z", "lastAttemptAt": examples::TIME, "status": 500, "error": null,
+            "response": "no database",
+        }),
+    );
+}
+
+/// What the description says of dropping them.
+pub fn describe_discard(it: &mut Notes<'_>) {
+    it.is("dropDeadLetters", "Subscriptions", "Drop what was given up")
+        .text("One with `document`, all without. What the client is taken to have stays as it is.")
+        .query(
+            "document",
+            json!({"type": "string", "format": "document-url", "minLength": 1}),
+            "Only the dead letter of this document.",
+            json!(examples::DOCUMENT),
+        )
+        .answers_nothing(204, "They are gone.")
+        .refuses(404, "There is no such subscription, or no dead letter of that document.");
 }

@@ -7,8 +7,11 @@ use http::Uri;
 use super::{Ids, ids};
 use crate::http::AppState;
 use crate::http::error::ApiError;
+use crate::http::openapi::{Notes, examples};
 use crate::http::page::{self, PageQuery};
+use crate::operations::DriftView;
 use crate::operations::{DriftQuery, Place};
+use serde_json::json;
 
 /// Lists what the client has and lacks.
 pub async fn handle(State(app): AppState, path: Ids, uri: Uri) -> Result<Response, ApiError> {
@@ -38,4 +41,29 @@ fn place(value: &str) -> Result<Place, ApiError> {
             "after must be what pagination.next of an earlier page said, got `{value}`"
         ))
     })
+}
+
+/// What the description says of it.
+pub fn describe(it: &mut Notes<'_>) {
+    it.is("listDrift", "Subscriptions", "What the client has and lacks")
+        .text(format!("`offset` may be {} at most here; go on with `after`.", DriftQuery::SKIP))
+        .pages()
+        .query(
+            "lagging",
+            json!({"enum": ["true", "false"], "default": "false"}),
+            "Only documents that the client is owed something about.",
+            json!("true"),
+        )
+        .query(
+            "after",
+            json!({"type": "string", "pattern": Place::PATTERN}),
+            "What `pagination.next` of the page before said.",
+            json!("s3.130"),
+        )
+        .answers_list::<DriftView>(
+            "documents",
+            "Documents and how far the client is with each.",
+            json!({"document": examples::DOCUMENT, "revision": 2, "clientHas": "older",
+                "why": "waiting for retry at 2026-11-15T08:30:10.000Z after 3 failed attempts"}),
+        );
 }

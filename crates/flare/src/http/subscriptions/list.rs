@@ -7,7 +7,9 @@ use http::Uri;
 
 use crate::http::AppState;
 use crate::http::error::ApiError;
+use crate::http::openapi::{Notes, examples};
 use crate::http::page::PageQuery;
+use flare_model::subscription::View;
 
 /// Lists the subscriptions of a resource in order of creation.
 pub async fn handle(
@@ -26,4 +28,11 @@ pub async fn handle(
         views.push(app.view(subscription).await?);
     }
     Ok(page.answer(subscriptions.total as u64, "subscriptions", views))
+}
+
+/// What the description says of it.
+pub fn describe(it: &mut Notes<'_>) {
+    it.is("listSubscriptions", "Subscriptions", "List the subscriptions of a resource")
+        .pages()
+        .answers_list::<View>("subscriptions", "In order of creation.", examples::subscription());
 }

@@ -6,6 +6,7 @@ pub mod create;
 pub mod dead_letters;
 pub mod delete;
 pub mod deliver;
+mod described;
 pub mod documents;
 pub mod list;
 pub mod patch;
@@ -21,6 +22,7 @@ pub mod stream;
 pub mod test;
 
 use axum::extract::Path;
+use described::{bounds, lease, message, quantity, wait};
 use flare_model::ids::{ResourceId, SubscriptionId};
 
 /// The two ids in the path.

@@ -6,11 +6,22 @@ use http::StatusCode;
 
 use super::{Ids, ids};
 use crate::http::error::ApiError;
+use crate::http::openapi::{Notes, examples};
 use crate::http::{AppState, body};
+use flare_model::subscription::View;
 
 /// Shows a subscription.
 pub async fn handle(State(app): AppState, path: Ids) -> Result<Response, ApiError> {
     let (resource, id) = ids(path);
     let subscription = app.subscription(&resource, &id)?;
     Ok(body::answer(StatusCode::OK, &app.view(&subscription).await?))
+}
+
+/// What the description says of it.
+pub fn describe(it: &mut Notes<'_>) {
+    it.is("getSubscription", "Subscriptions", "Show a subscription").answers::<View>(
+        200,
+        "The subscription.",
+        examples::subscription(),
+    );
 }

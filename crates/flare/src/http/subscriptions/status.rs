@@ -6,10 +6,21 @@ use http::StatusCode;
 
 use super::{Ids, ids};
 use crate::http::error::ApiError;
+use crate::http::openapi::{Notes, examples};
 use crate::http::{AppState, body};
+use crate::operations::StatusView;
 
 /// Says how a subscription stands.
 pub async fn handle(State(app): AppState, path: Ids) -> Result<Response, ApiError> {
     let (resource, id) = ids(path);
     Ok(body::answer(StatusCode::OK, &app.status(&resource, &id).await?))
+}
+
+/// What the description says of it.
+pub fn describe(it: &mut Notes<'_>) {
+    it.is("getSubscriptionStatus", "Subscriptions", "How a subscription stands").answers::<StatusView>(
+        200,
+        "Its feed, counts, the last success and failure, and what its expressions left out.",
+        examples::status(),
+    );
 }

@@ -13,9 +13,11 @@ use tokio::sync::mpsc;
 
 use super::{Ids, ids};
 use crate::http::error::ApiError;
+use crate::http::openapi::Notes;
 use crate::http::{AppState, page, query};
 use crate::journey::passive::{Message, Open};
 use crate::operations::{App, StreamQuery};
+use serde_json::json;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -87,4 +89,42 @@ fn event_of(message: &Message) -> Bytes {
     }
     event.push('\n');
     event.into()
+}
+
+/// What the description says of it.
+pub fn describe(it: &mut Notes<'_>) {
+    let (quantity, lease) = (super::quantity(it), super::lease(it));
+    let message = it.answer_schema::<Message>();
+    let example = super::message();
+    it.is("stream", "Pull mode", "Take notifications as they come")
+        .text(
+            "Server-Sent Events until the client leaves, the subscription is deleted or turned active, or the node \
+             stops. The schema is that of the events, as a list. A comment comes first, and while it is quiet.",
+        )
+        .query("quantity", quantity, "At most so many unsettled notifications.", json!(10))
+        .query("lease", lease, "For how long each is reserved.", json!("30s"))
+        .header(
+            "Last-Event-ID",
+            json!({"type": "string"}),
+            "Settles what that stream sent up to this event.",
+            json!(example["id"]),
+        )
+        .answers_as(
+            200,
+            "An event for each notification.",
+            "text/event-stream",
+            json!({"type": "array", "items": {
+                "type": "object",
+                "required": ["id", "data"],
+                "properties": {
+                    "id": {"type": "string", "description": "The `webhook-id`."},
+                    "data": {"type": "string", "contentMediaType": "application/json", "contentSchema": message},
+                },
+            }}),
+            json!([{"id": example["id"], "data": example.to_string()}]),
+        )
+        .with_header(200, "Cache-Control", json!({"const": "no-store"}), "Nothing of it is to be kept.")
+        .refuses(400, "A parameter is not valid, or the subscription is active.")
+        .refuses(409, "The subscription stands still.")
+        .refuses(429, "As many wait as may.");
 }

@@ -106,6 +106,7 @@ impl Shard {
         let DriveOrder { quantity: left, concurrency } = order;
         passive.drive = Some(Drive { left, concurrency, open: 0, until, driven, reply });
         self.set_alarm(until, Alarm::Wake(key, number));
+        self.look_at_the_ends(key);
         self.ready(key);
     }
 

@@ -1,10 +1,14 @@
 //! A notification that a client takes away itself: what would have been sent, as JSON.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use flare_model::feed::Action;
 use flare_model::revision::Revision;
 use flare_model::time::Timestamp;
 use http::HeaderMap;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::ser::{Error, SerializeMap};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -30,17 +34,30 @@ pub struct Message {
     pub body: Bytes,
 }
 
-#[derive(Serialize)]
+/// A notification on a lease.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Message")]
 struct View<'a> {
+    /// The `webhook-id`.
     id: &'a str,
+    /// The url of the document.
     document: &'a str,
+    /// What is told.
     action: Action,
+    /// In which revision.
     revision: &'a Revision,
+    /// Which attempt for this revision, from 1.
     attempt: u32,
+    /// The token that settles it.
     lease: String,
+    /// When the lease ends by itself.
     lease_expires_at: Timestamp,
+    /// The headers that would have been sent: by name, a list of values each.
+    #[schemars(with = "BTreeMap<String, Vec<String>>")]
     headers: Headers<'a>,
+    /// The body that would have been sent; `null` where there is none.
+    #[schemars(with = "Option<serde_json::Value>")]
     body: Option<&'a RawValue>,
 }
 
@@ -56,6 +73,16 @@ impl Serialize for Headers<'_> {
             map.serialize_entry(name.as_str(), &values)?;
         }
         map.end()
+    }
+}
+
+impl JsonSchema for Message {
+    fn schema_name() -> Cow<'static, str> {
+        View::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        View::json_schema(generator)
     }
 }
 

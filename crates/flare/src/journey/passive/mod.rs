@@ -141,6 +141,19 @@ impl Shard {
         }
     }
 
+    /// A feed at the end of its lane may not have heard yet of a change that its origin was told is accepted: the bell
+    /// is on its way, and whoever asks now must not be told that there is nothing.
+    fn look_at_the_ends(&mut self, key: usize) {
+        let subscriber = &mut self.subscribers[key];
+        for lane in subscriber.lanes.numbers() {
+            let slot = &subscriber.lanes[usize::from(lane)];
+            // It stays parked, and the bell finds it there.
+            if slot.parked && slot.tail.head() > slot.feed.position() {
+                subscriber.mark_unread(lane);
+            }
+        }
+    }
+
     /// Whether something of a subscription is on its way from the store or to it, so that there may be something to
     /// take in a moment.
     fn is_loading(&self, key: usize) -> bool {

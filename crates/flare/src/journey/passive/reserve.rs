@@ -53,6 +53,7 @@ impl Shard {
             && let Some(passive) = self.passive(key)
         {
             passive.reservations.push_back(reservation);
+            self.look_at_the_ends(key);
             self.ready(key);
         }
     }
@@ -187,7 +188,12 @@ impl Shard {
             self.subscribers[key].in_flight -= 1;
             let Some(token) = self.lease(key, lane, &attempt, lease) else { continue };
             // Whole: how it ends may be heard in another life, when nobody knows any more what was in it.
-            let request = notification::request(&compiled, &change, &attempt, None, self.shared.clock.now());
+            let (now, room) = (self.shared.clock.now(), http::HeaderMap::new());
+            let mut request = notification::request(&compiled, &change, &attempt, None, now, room);
+            if let (Some(context), Some(tracer)) = (change.trace(), &self.shared.tracer) {
+                let first = attempt.attempts == 0 && attempt.replay == 0;
+                context.inject(tracer.leased(&compiled, context, first), request.headers_mut());
+            }
             if compiled.spec.keeps_state() {
                 self.forget_state(key, lane, attempt.ordinal);
             }

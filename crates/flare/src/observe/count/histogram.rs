@@ -40,7 +40,7 @@ static NUMBERS: [u64; 13] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 500
 
 fn is_one_two_or_five(bound: u64) -> bool {
     let mut digit = bound;
-    while digit >= 10 && digit % 10 == 0 {
+    while digit >= 10 && digit.is_multiple_of(10) {
         digit /= 10;
     }
     matches!(digit, 1 | 2 | 5)

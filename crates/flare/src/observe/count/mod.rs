@@ -12,7 +12,9 @@ mod totals;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use histogram::{Bounds, Distribution, Histogram};
+pub use histogram::{Distribution, Histogram};
+#[cfg(test)]
+pub use histogram::{QUANTITIES, TIMES};
 pub use origin::{Engine, Origin, REFUSALS, Refusal};
 pub use thread::{ENDINGS, LEASES, Thread, micros};
 pub use totals::Totals;

@@ -4,7 +4,7 @@
 //! 600 KB. When full: the oldest point goes. It begins with the process and ends with it; whoever wants more has
 //! Prometheus scrape `/metrics`.
 
-mod point;
+pub mod point;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,11 +14,10 @@ use flare_model::time::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-pub use point::{Percentiles, Point};
-
 use super::count::Totals;
 use super::gauges::Gauges;
 use crate::door::Clock;
+use point::Point;
 
 /// How far apart samples are.
 pub const SAMPLE: Duration = Duration::from_secs(1);
@@ -36,6 +35,8 @@ pub struct Sample {
     pub totals: Totals,
     /// How everything stood then.
     pub gauges: Gauges,
+    /// When that was looked at, which with very many subscriptions is not every time.
+    pub census_at: Duration,
 }
 
 /// Points of a span of time, the oldest first.
@@ -112,7 +113,7 @@ impl History {
         self.latest.borrow().clone()
     }
 
-    /// Tells of every sample as it comes, for what is to move with it. `changed().await` waits for the next one.
+    /// The newest sample, once there is one, and every one as it comes: `changed().await` waits for the next.
     pub fn watch(&self) -> watch::Receiver<Option<Arc<Sample>>> {
         self.latest.subscribe()
     }
@@ -163,7 +164,8 @@ mod tests {
             (0..changes).for_each(|_| self.counts.origin.answered(Outcome::Updated));
             self.clock.advance(SAMPLE);
             let gauges = Gauges { backlog, ..Gauges::default() };
-            self.history.note(Sample { at: self.clock.monotonic(), totals: self.counts.read(), gauges });
+            let at = self.clock.monotonic();
+            self.history.note(Sample { at, totals: self.counts.read(), gauges, census_at: at });
         }
     }
 
@@ -177,7 +179,7 @@ mod tests {
         assert_eq!(series.step, SAMPLE);
         let seen: Vec<_> = series.points.iter().map(|point| (point.accepted, point.gauges.backlog)).collect();
         assert_eq!(seen, [(3.0, 7), (5.0, 2)], "the first sample has nothing before it to compare with");
-        assert_eq!(world.history.latest().unwrap().gauges.backlog, 2);
+        assert_eq!(world.history.watch().borrow().as_ref().unwrap().gauges.backlog, 2);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Two samples come in, what happened between them goes out: rates, percentiles, and how everything stood.
 
 use flare_model::time::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Sample;
@@ -8,7 +9,7 @@ use crate::observe::count::Distribution;
 use crate::observe::gauges::Gauges;
 
 /// What happened in a span of time. Rates are per second.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Point {
     /// When the span ended.
@@ -40,7 +41,7 @@ pub struct Point {
 }
 
 /// Times in seconds: one half, 95 and 99 of a hundred were faster.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Percentiles {
     /// One half.
     pub p50: f64,

@@ -71,7 +71,7 @@ pub fn place(id: &impl std::fmt::Display) -> String {
 
 /// What a subscription is called: where its notifications go.
 pub fn name(subscription: &Subscription) -> String {
-    let endpoint = &subscription.draft.endpoint;
+    let endpoint = &subscription.stored.draft.endpoint;
     let actions = [&endpoint.actions.create, &endpoint.actions.update, &endpoint.actions.delete];
     let own = actions.into_iter().flatten().filter_map(|action| action.url.as_ref());
     endpoint.url.iter().chain(own).next().cloned().unwrap_or_else(|| subscription.id().to_string())

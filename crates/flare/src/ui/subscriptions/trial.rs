@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::create::resource;
 use super::draft::Draft;
 use crate::http::{AppState, body};
-use crate::operations::{App, Done, Failure, FilterResult, FilterTrial};
+use crate::operations::{App, Done, Failure, Trial as FilterTrial, TrialView as FilterResult};
 use crate::ui::form::Form;
 use crate::ui::page::{Frame, PageError, Section, Visit, html, message};
 use crate::ui::text;

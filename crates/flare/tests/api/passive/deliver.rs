@@ -168,3 +168,19 @@ async fn a_host_that_does_not_answer_is_not_waited_for() {
     })
     .await;
 }
+
+/// The origin has its answer before the delivery threads hear of the change.
+#[tokio::test]
+async fn what_was_accepted_before_it_is_asked_for_is_there() {
+    let (story, subscription) = passive().await;
+    for revision in 1..=40 {
+        story.put(1, revision).await;
+        let sent = story.command(&subscription, "deliver?quantity=1").await.expect(200).json();
+        assert_eq!((&sent["delivered"], &sent["remaining"]), (&json!(1), &json!(0)), "revision {revision}");
+    }
+    for document in 2..=40 {
+        story.put(document, 1).await;
+        let reserved = story.command(&subscription, "reserve?quantity=1&wait=0s").await.expect(200).json();
+        assert_eq!(reserved["messages"].as_array().map(Vec::len), Some(1), "document {document}");
+    }
+}

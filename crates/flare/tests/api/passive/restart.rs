@@ -79,3 +79,29 @@ async fn a_stop_answers_those_who_wait_at_once() {
     assert_eq!(waiting.answer().await.expect(200).json(), json!({"messages": []}));
     assert!(told.elapsed() < std::time::Duration::from_secs(20), "{:?}", told.elapsed());
 }
+
+#[tokio::test]
+async fn a_lease_that_stood_for_newer_revisions_too_still_does_after_a_change_to_the_newest_and_a_kill() {
+    if !store_is_durable() {
+        return eprintln!("SKIPPED: there is nothing to lose without a disk");
+    }
+    let every = json!({"revision": "all"});
+    let (mut story, subscription) = passively(Setup::default(), Receiver::start().await, every).await;
+    story.put(1, 1).await;
+    let first = reserve_one(&story, &subscription, "lease=10m").await;
+    story.put(1, 2).await;
+    story.put(1, 3).await;
+    // The reader meets them, and they wait for the end of the lease.
+    assert_eq!(reserve(&story, &subscription, "quantity=9").await.len(), 0);
+    let patch = json!({"delivery": {"revision": "last"}});
+    story.api().patch(&subscription, &patch).await.expect(200);
+    story.flare.kill();
+    story.flare.restart().await;
+    assert_eq!(settle(&story, &subscription, &[first], "success").await, ["settled"]);
+    let next = reserve_one(&story, &subscription, "").await;
+    assert_eq!(told(std::slice::from_ref(&next)), [(document_url(1), "update".into(), 3, 1)]);
+    assert_eq!(settle(&story, &subscription, &[next], "success").await, ["settled"]);
+    // Whether more is owed is looked up when someone asks.
+    assert_eq!(reserve(&story, &subscription, "quantity=9").await.len(), 0);
+    story.settled(&subscription).await;
+}

@@ -110,6 +110,11 @@ impl Flare {
         self.log.lock().expect("no reader panics").iter().find(|line| line.contains(words)).cloned()
     }
 
+    /// How many lines of the log contain `words`.
+    pub fn count_logged(&self, words: &str) -> usize {
+        self.log.lock().expect("no reader panics").iter().filter(|line| line.contains(words)).count()
+    }
+
     fn tail(&self) -> String {
         let log = self.log.lock().expect("no reader panics");
         log[log.len().saturating_sub(40)..].join("\n")

@@ -1,6 +1,7 @@
 //! What the suites share: a process, a client of the API, clients that are told, and waiting for things.
 
 mod api;
+mod collector;
 mod flare;
 mod python;
 mod receiver;
@@ -10,8 +11,9 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 pub use api::{Answer, Api};
+pub use collector::Collector;
 pub use flare::{Flare, Setup, store_is_durable};
-pub use python::{read_events, verify};
+pub use python::{open_metrics, read_events, schemathesis, validate, verify};
 pub use receiver::{Receiver, Reply, Request};
 pub use story::{Story, document_url, minimal_resource};
 

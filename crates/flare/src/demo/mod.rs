@@ -1,0 +1,156 @@
+//! `flare demo`: in: a few words about how. Out: a node on a temporary store, a shop that changes documents, five clients
+//! that are told of them, and a view of it all, until ctrl-C.
+//!
+//! The node is the one that `flare start` runs, on this thread. The shop, the clients and the view live on a thread of
+//! their own and know the node by its HTTP API alone, as anybody else would.
+
+mod inbox;
+mod origin;
+mod play;
+mod puller;
+mod receiver;
+mod role;
+mod scratch;
+mod screen;
+mod shop;
+mod thing;
+mod world;
+
+use std::fmt;
+use std::net::TcpListener;
+
+use anyhow::Context as _;
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::{DemoArgs, Exit, Format};
+use crate::config::{self, Flag, Loaded, Sources};
+use crate::door::random_bytes;
+use crate::logging;
+use crate::node::{self, Company};
+use play::{Ended, Stage};
+pub use scratch::Scratch;
+use world::Snapshot;
+
+/// How a demo ended.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    /// Why it ended.
+    pub ended: Ended,
+    /// Whether every client has what it should; nothing where the shop was not closed first.
+    pub complete: Option<bool>,
+    /// How everything stood.
+    #[serde(flatten)]
+    pub snapshot: Snapshot,
+}
+
+/// Runs the demo until it is interrupted or its time is over.
+pub fn run(args: &DemoArgs, format: Format, scratch: &Scratch) -> anyhow::Result<Exit> {
+    let listener = listen(args)?;
+    let loaded = settings(args, scratch, &listener)?;
+    let _guard = args.log.is_some().then(|| logging::init(&loaded.config.log)).transpose()?;
+    let seed = args.seed.unwrap_or_else(|| u64::from(u32::from_le_bytes(random_bytes())));
+    let (end, over) = (CancellationToken::new(), CancellationToken::new());
+    let (ready, readied) = tokio::sync::oneshot::channel();
+    let stage = Stage {
+        seed,
+        rate: args.rate,
+        duration: args.duration,
+        format,
+        end: end.clone(),
+        over: over.clone(),
+    };
+    let play = std::thread::Builder::new()
+        .name("flare-demo".into())
+        // Without an address the node did not come up, and says why.
+        .spawn(move || {
+            readied.blocking_recv().ok().map(|(addr, stopping)| play::run(stage, addr, stopping))
+        })?;
+    let remover = scratch.remover();
+    let served = node::run(
+        loaded,
+        Company {
+            listener: Some(listener),
+            ready: Box::new(move |addr, stopping| drop(ready.send((addr, stopping)))),
+            end,
+            abrupt: Box::new(move || {
+                screen::leave();
+                remover();
+            }),
+        },
+    );
+    over.cancel();
+    let played = play.join().map_err(|_| anyhow::anyhow!("a part of the demo panicked"));
+    served?;
+    match played?.transpose()? {
+        Some(Summary { complete: Some(false), .. }) => Ok(Exit::Failed),
+        _ => Ok(Exit::Done),
+    }
+}
+
+/// Opens the first address that is free.
+fn listen(args: &DemoArgs) -> anyhow::Result<TcpListener> {
+    let addresses = args.addresses();
+    let mut last = None;
+    for addr in &addresses {
+        match TcpListener::bind(addr) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => last = Some(anyhow::Error::from(error).context(format!("listening on {addr}"))),
+        }
+    }
+    let error = last.unwrap_or_else(|| anyhow::anyhow!("there is no address to listen on"));
+    Err(error).context("the demo needs a free port: --addr 127.0.0.1:0 takes any")
+}
+
+/// The defaults, with the store in its temporary place. Deleted documents are forgotten soon, so that a demo that is left
+/// alone overnight does not fill the disk.
+fn settings(args: &DemoArgs, scratch: &Scratch, listener: &TcpListener) -> anyhow::Result<Loaded> {
+    let data = scratch.data();
+    let data = data.to_str().context("the directory for temporary files has a name that is not UTF-8")?;
+    let flag = |key, flag, value: &str| Flag { key, flag, value: value.to_owned() };
+    let mut flags = vec![
+        flag("http.server.addr", "--addr", &listener.local_addr()?.to_string()),
+        flag("provider.embedded.path", "TMPDIR", data),
+        flag("domain.retention.tombstones", "demo", "5m"),
+        flag("delivery.failing-after", "demo", "2s"),
+    ];
+    if let Some(log) = &args.log {
+        flags.push(flag("log.output", "--log", log.to_str().context("--log: a path in UTF-8")?));
+    }
+    // Not the working directory, which may have a flare.toml of another purpose.
+    Ok(config::load(&Sources { directory: scratch.data(), flags, ..Sources::default() })?)
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Snapshot { seconds, changes, clients, .. } = &self.snapshot;
+        writeln!(f, "\n{}: {changes} changes in {seconds} s.", self.ended)?;
+        for client in clients {
+            let [creates, updates, deletes] = client.actions;
+            let has = match (self.complete.is_some(), client.gap.is_none()) {
+                (_, true) => "has everything".to_owned(),
+                (false, false) => "was still to be told of some".to_owned(),
+                (true, false) => format!(
+                    "LACKS {}, has {} in another version, and {} too many",
+                    client.gap.missing, client.gap.outdated, client.gap.surplus
+                ),
+            };
+            writeln!(
+                f,
+                "  {:<12}  {:<19}  {has}: {} documents ({creates} creates, {updates} updates, {deletes} deletes; \
+                 {} failures; {})",
+                client.client,
+                client.role.about(),
+                client.documents,
+                client.failures,
+                screen::latency(client.latency_ms),
+            )?;
+        }
+        match self.complete {
+            Some(true) => writeln!(f, "Every client has what it should."),
+            Some(false) => writeln!(f, "Not every client has what it should."),
+            None => Ok(()),
+        }
+    }
+}

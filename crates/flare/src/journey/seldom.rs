@@ -1,0 +1,55 @@
+//! A map by document that takes room only while there is something in it: for what a lane keeps in trouble.
+
+use std::collections::BTreeMap;
+
+use flare_model::ids::Ordinal;
+
+/// Values by document; most often none.
+pub struct Seldom<V>(Option<Box<BTreeMap<Ordinal, V>>>);
+
+impl<V> Default for Seldom<V> {
+    fn default() -> Self {
+        Seldom(None)
+    }
+}
+
+impl<V> Seldom<V> {
+    /// Puts a value in.
+    pub fn insert(&mut self, ordinal: Ordinal, value: V) {
+        self.0.get_or_insert_default().insert(ordinal, value);
+    }
+
+    /// Takes a value out.
+    pub fn remove(&mut self, ordinal: &Ordinal) -> Option<V> {
+        let map = self.0.as_mut()?;
+        let value = map.remove(ordinal);
+        if map.is_empty() {
+            self.0 = None;
+        }
+        value
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.0 = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn its_room_goes_with_the_last_value() {
+        let mut seldom = Seldom::default();
+        assert_eq!(seldom.remove(&Ordinal(1)), None);
+        seldom.insert(Ordinal(1), 'a');
+        seldom.insert(Ordinal(2), 'b');
+        assert_eq!(seldom.remove(&Ordinal(2)), Some('b'));
+        assert_eq!(
+            (seldom.0.is_some(), seldom.remove(&Ordinal(1)), seldom.0.is_some()),
+            (true, Some('a'), false)
+        );
+        assert_eq!(size_of::<Seldom<[u64; 9]>>(), size_of::<usize>());
+    }
+}

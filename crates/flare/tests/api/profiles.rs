@@ -1,0 +1,138 @@
+//! Profiles of the running process: off by default, for administrators alone, and with what the threads really do in them.
+
+use serde_json::json;
+
+use crate::support::{Answer, Api, Setup};
+#[cfg(feature = "cpu-profile")]
+use crate::{
+    pprof::{Decoded, Sample},
+    support::{Receiver, Story, until},
+};
+
+const PROFILE: &str = "/debug/pprof/profile";
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+fn on() -> Setup {
+    Setup::default().with("FLARE_DEBUG_PROFILING", "true").with("FLARE_DEBUG_SAMPLE_RATE", "1000")
+}
+
+async fn get(api: Api, path: &str, headers: &[(&str, &str)]) -> Answer {
+    api.send("GET", path, headers, "").await
+}
+
+#[tokio::test]
+async fn they_are_off_unless_turned_on_and_the_answer_names_the_setting() {
+    let flare = Setup::default().start().await;
+    for path in [PROFILE, "/debug/pprof/heap"] {
+        flare.api().get(path).await.refused(404, &["debug.profiling"]);
+    }
+    let flare = on().start().await;
+    flare.api().get("/debug/pprof/heap").await.refused(501, &["heap", "allocator"]);
+    for (query, words) in [
+        ("?seconds=0", &["seconds", "60", "debug.maximum-profile"][..]),
+        ("?seconds=61", &["seconds", "60", "debug.maximum-profile"]),
+        ("?seconds=many", &["seconds", "many"]),
+        ("?format=png", &["format", "svg", "png"]),
+        ("?second=1", &["second"]),
+    ] {
+        flare.api().get(&format!("{PROFILE}{query}")).await.refused(400, words);
+    }
+    flare.api().post(PROFILE, &json!({})).await.refused(405, &["POST"]);
+}
+
+#[cfg(not(feature = "cpu-profile"))]
+#[tokio::test]
+async fn a_build_without_them_names_the_feature() {
+    let flare = on().start().await;
+    flare.api().get(PROFILE).await.refused(501, &["--features cpu-profile"]);
+}
+
+#[tokio::test]
+async fn with_a_token_nobody_gets_one_without_it() {
+    let flare = on().with("FLARE_DEBUG_ADMIN_TOKEN", TOKEN).start().await;
+    let path = format!("{PROFILE}?seconds=1");
+    let answer = get(flare.api(), &path, &[]).await.refused(401, &["debug.admin-token", "Bearer"]);
+    assert_eq!(answer.header("www-authenticate"), "Bearer");
+    let wrong = format!("Bearer {}", TOKEN.replace('0', "1"));
+    get(flare.api(), &path, &[("authorization", &wrong)]).await.refused(401, &["debug.admin-token"]);
+    let admitted = if cfg!(feature = "cpu-profile") { 200 } else { 501 };
+    get(flare.api(), &path, &[("authorization", &format!("Bearer {TOKEN}"))]).await.expect(admitted);
+    assert!(flare.logged(TOKEN).is_none());
+    // Without a token, what a proxy forwards may come from anywhere.
+    let flare = on().start().await;
+    get(flare.api(), &path, &[("x-forwarded-for", "203.0.113.9")]).await.refused(403, &["debug.admin-token"]);
+}
+
+#[cfg(feature = "cpu-profile")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_profile_under_load_shows_what_the_delivery_threads_do() {
+    let story = Story::with(on(), Receiver::start().await).await;
+    for client in 0..8 {
+        let url = story.receiver.url(&format!("/told/{client}"));
+        story.subscribe(json!({"endpoint": {"url": url}})).await;
+    }
+    let api = story.api();
+    let busy = async {
+        for revision in 1.. {
+            for document in 0..20 {
+                story.put(document, revision).await;
+            }
+        }
+    };
+    let profiles = async {
+        // Beside one that is being taken there is no other.
+        let first = tokio::spawn(async move { api.get(&format!("{PROFILE}?seconds=4")).await });
+        let refused = until("the first one has begun", || async {
+            let second = api.get(&format!("{PROFILE}?seconds=1&format=svg")).await;
+            (second.status != 200).then_some(second)
+        });
+        let refused = refused.await.refused(429, &["one at a time"]);
+        assert!(!refused.header("retry-after").is_empty());
+        let first = first.await.unwrap().expect(200);
+        let svg = api.get(&format!("{PROFILE}?seconds=2&format=svg")).await.expect(200);
+        let by_accept =
+            get(api, &format!("{PROFILE}?seconds=1"), &[("accept", "text/html,*/*")]).await.expect(200);
+        (first, svg, by_accept)
+    };
+    let (first, svg, by_accept) = tokio::select! {
+        profiles = profiles => profiles,
+        () = busy => unreachable!("it goes on"),
+    };
+    assert_eq!(first.header("content-type"), "application/octet-stream");
+    let profile = Decoded::of(&first.body);
+    assert_eq!(profile.sample_types, ["samples/count", "cpu/nanoseconds"]);
+    let delivering: Vec<&Sample> =
+        profile.samples.iter().filter(|s| s.thread.starts_with("flare-deliver")).collect();
+    assert!(!delivering.is_empty(), "{:?}", profile.samples.iter().map(|s| &s.thread).collect::<Vec<_>>());
+    assert!(
+        delivering.iter().any(|sample| sample.frames.iter().any(|frame| frame.contains("flare::journey"))),
+        "{delivering:?}"
+    );
+    assert!(profile.samples.iter().all(|sample| sample.values[1] == sample.values[0] * 1_000_000));
+
+    for picture in [svg, by_accept] {
+        assert_eq!(picture.header("content-type"), "image/svg+xml");
+        let text = String::from_utf8(picture.body.to_vec()).unwrap();
+        assert!(
+            text.starts_with("<?xml") && text.contains("<svg xmlns=\"http://www.w3.org/2000/svg\""),
+            "{text}"
+        );
+        assert_eq!(text.matches("<g>").count(), text.matches("</title>").count());
+        assert!(text.trim_end().ends_with("</svg>") && text.contains("samples in "), "{text}");
+    }
+}
+
+#[cfg(feature = "cpu-profile")]
+#[tokio::test(flavor = "multi_thread")]
+async fn one_who_hangs_up_leaves_room_for_the_next() {
+    let flare = on().start().await;
+    let api = flare.api();
+    let asked = tokio::spawn(async move { api.get(&format!("{PROFILE}?seconds=60")).await });
+    until("it is being taken", || async { flare.logged("a CPU profile is being taken") }).await;
+    asked.abort();
+    until("the next one is taken", || async {
+        let answer = api.get(&format!("{PROFILE}?seconds=1")).await;
+        (answer.status == 200).then_some(())
+    })
+    .await;
+}
