@@ -5,8 +5,7 @@ use axum::extract::{Path, State};
 use axum::response::{Redirect, Response};
 use flare_model::feed::ClientHas;
 use flare_model::ids::SubscriptionId;
-use flare_model::subscription::Status;
-use flare_model::subscription::completed;
+use flare_model::subscription::{Status, completed};
 use http::HeaderMap;
 use http::header::HOST;
 
@@ -100,11 +99,8 @@ pub async fn handle(
     let origin = format!("http://{host}");
     Ok(html(&Page {
         frame: head.frame(visit, head.name()),
-        settings: serde_json::to_string_pretty(&completed(
-            &head.subscription.stored.draft,
-            &head.subscription.compiled.spec,
-        ))
-        .expect("a draft is plain data"),
+        settings: serde_json::to_string_pretty(&completed(&stored.draft, &head.subscription.compiled.spec))
+            .expect("a draft is plain data"),
         created: text::moment(stored.created_at),
         updated: text::moment(stored.updated_at),
         stopping: !matches!(head.status.status, Status::Paused | Status::Disabled),

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::create::resource;
 use super::draft::Draft;
 use crate::http::{AppState, body};
-use crate::operations::{App, Done, Failure, Trial, TrialView};
+use crate::operations::{App, Done, Failure, Trial as FilterTrial, TrialView as FilterResult};
 use crate::ui::form::Form;
 use crate::ui::page::{Frame, PageError, Section, Visit, html, message};
 use crate::ui::text;
@@ -79,7 +79,7 @@ async fn try_out(app: &App, resource: &Resource, fields: &Form, draft: &Draft) -
     let expression = |name: &str| json.get(name).and_then(Value::as_str).map(ToOwned::to_owned);
     let mut verdicts = Vec::new();
     if let Some(filter) = expression("filter") {
-        let trial = Trial { filter: Some(filter), ..about(resource, &document) };
+        let trial = FilterTrial { filter: Some(filter), ..about(resource, &document) };
         let result = app.try_filter(&trial)?;
         let (yes, no) = ("the client is to have this document", "the client is not to have this document");
         verdicts.push(Verdict::of("filter", result, yes, no));
@@ -88,7 +88,7 @@ async fn try_out(app: &App, resource: &Resource, fields: &Form, draft: &Draft) -
         let content = serde_json::from_slice(&document.content).ok();
         // The document itself stands for what the client last got: so nothing has changed.
         let state = content.filter(|_| action != Some(Action::Create));
-        let trial = Trial { when: Some(when), action, state, ..about(resource, &document) };
+        let trial = FilterTrial { when: Some(when), action, state, ..about(resource, &document) };
         let result = app.try_filter(&trial)?;
         verdicts.push(Verdict::of("when", result, "the client is told", "the client is not told"));
     }
@@ -101,23 +101,23 @@ async fn try_out(app: &App, resource: &Resource, fields: &Form, draft: &Draft) -
 }
 
 /// What a subscription's expression would see of a document.
-fn about(resource: &Resource, document: &Document) -> Trial {
+fn about(resource: &Resource, document: &Document) -> FilterTrial {
     let names = resource.pattern.wildcards().iter().cloned();
     let values = resource.values(&document.url).into_iter().map(ToOwned::to_owned);
-    Trial {
+    FilterTrial {
         document: serde_json::from_slice(&document.content).ok(),
         revision: serde_json::to_value(&document.revision).ok(),
         wildcards: names.zip(values).collect(),
-        ..Trial::default()
+        ..FilterTrial::default()
     }
 }
 
 impl Verdict {
-    fn of(name: &'static str, result: TrialView, yes: &str, no: &str) -> Verdict {
+    fn of(name: &'static str, result: FilterResult, yes: &str, no: &str) -> Verdict {
         let (tone, word, meaning) = match result {
-            TrialView::Result(true) => ("good", "true".to_owned(), yes.to_owned()),
-            TrialView::Result(false) => ("muted", "false".to_owned(), no.to_owned()),
-            TrialView::Error(error) => ("bad", error.title.to_owned(), error.detail),
+            FilterResult::Result(true) => ("good", "true".to_owned(), yes.to_owned()),
+            FilterResult::Result(false) => ("muted", "false".to_owned(), no.to_owned()),
+            FilterResult::Error(error) => ("bad", error.title.to_owned(), error.detail),
         };
         Verdict { name, tone, word, meaning }
     }
