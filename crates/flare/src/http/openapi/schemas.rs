@@ -2,8 +2,8 @@
 //! is written differs (a default makes a field optional in a request and certain in an answer), so there are two
 //! generators, and names tell them apart: `RetryDraft` is what a user writes, `Retry` what Flare answers.
 
-use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::JsonSchema;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value};
 
 use super::merge_patch;
