@@ -178,8 +178,8 @@ fn nice_top(highest: f64, unit: Unit) -> f64 {
     };
     let wanted = highest.max(least) / 4.0;
     let power = 10f64.powf(wanted.log10().floor());
-    let step = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().map(|factor| factor * power);
-    step.clone().find(|step| *step >= wanted * 0.999_999).or(step.clone().next_back()).unwrap_or(power) * 4.0
+    let mut steps = [1.0, 2.0, 2.5, 5.0].into_iter().map(|factor| factor * power);
+    steps.find(|step| *step >= wanted * 0.999_999).unwrap_or(10.0 * power) * 4.0
 }
 
 /// The values of a line, few enough to draw. Places are those of the clock and not of the window, so that a line
