@@ -35,7 +35,6 @@ SUBSCRIPTION = [
     r"maxInterval must be at least the interval",
     r"^shards: must be at most",
     r"rateLimit\.burst: must be from 1 to the quantity",
-    r"^(filter|when): cannot be combined with",
     r"(needs|belongs to) (content\.|the format)",
     r"^content\.patch: needs content\.document",
     r"^endpoint\.\S+: (belongs to the protocol|begins like a header of Flare's own|belongs to the event)",
@@ -49,7 +48,6 @@ REASONS = {
     + [
         # A patch takes something away that what is left cannot be without.
         r"missing field",
-        r"^delivery\.revision: cannot be changed yet",
     ],
     "simulateRetry": [r"maxInterval must be at least the interval"],
     "deliver": [r"^concurrency: must be between 1 and"],
