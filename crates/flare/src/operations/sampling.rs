@@ -11,6 +11,9 @@ use crate::observe::{Gauges, SAMPLE, Sample};
 /// often, and the samples between repeat it.
 const SHARE: u32 = 1000;
 
+/// The same while nothing happens, and so hardly anything changes: an idle node is idle.
+const SHARE_AT_REST: u32 = 20 * SHARE;
+
 /// With however many, it is taken so often.
 const LONGEST: Duration = Duration::from_secs(60);
 
@@ -22,13 +25,20 @@ impl App {
     pub async fn sample(&self) {
         let mut tick = tokio::time::interval(SAMPLE);
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        let (mut gauges, mut census_at) = (Gauges::default(), Duration::ZERO);
-        let mut next_census = Duration::ZERO;
+        let (mut gauges, mut census_at, mut took) = (Gauges::default(), Duration::ZERO, Duration::ZERO);
+        // What had been counted when the last census began.
+        let mut counted = None;
         let mut census = None;
         loop {
             tick.tick().await;
-            if census.is_none() && self.clock.monotonic() >= next_census {
-                census = Some(Box::pin(self.journey.census()));
+            if census.is_none() {
+                let now = self.journey.observe().counts().read().events();
+                let share = if counted == Some(now) { SHARE_AT_REST } else { SHARE };
+                let rest = took.saturating_mul(share).min(LONGEST).saturating_sub(SAMPLE / 2);
+                if counted.is_none() || self.clock.monotonic() >= census_at + rest {
+                    counted = Some(now);
+                    census = Some(Box::pin(self.journey.census()));
+                }
             }
             if let Some(under_way) = &mut census
                 && let Ok(taken) = tokio::time::timeout(PATIENCE, under_way).await
@@ -36,9 +46,7 @@ impl App {
                 census = None;
                 // Of a node that is stopping the last one stands.
                 if let Some(taken) = taken {
-                    (gauges, census_at) = (taken.gauges, self.clock.monotonic());
-                    next_census =
-                        census_at + taken.took.saturating_mul(SHARE).min(LONGEST).saturating_sub(SAMPLE / 2);
+                    (gauges, census_at, took) = (taken.gauges, self.clock.monotonic(), taken.took);
                 }
             }
             let (at, totals) = (self.clock.monotonic(), self.journey.observe().counts().read());

@@ -49,6 +49,12 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// How much has happened at all: the same number twice means that nothing did in between.
+    pub fn events(&self) -> u64 {
+        let attempts: u64 = self.attempts.iter().flatten().sum();
+        self.outcomes.iter().sum::<u64>() + attempts + self.records + self.replays
+    }
+
     /// What is not counted by delivery threads.
     pub(super) fn of(counts: &Counts) -> Totals {
         let Counts { origin, engine, operator, .. } = counts;
