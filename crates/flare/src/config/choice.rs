@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 
 use super::setting::{Setting, Unfit};
 
@@ -95,8 +94,8 @@ impl LogLevel {
     }
 
     /// The filter that does it.
-    pub fn filter(&self) -> EnvFilter {
-        EnvFilter::builder().parse(&self.0).expect("it was parsed when the configuration was read")
+    pub fn filter(&self) -> Targets {
+        self.0.parse().expect("it was parsed when the configuration was read")
     }
 }
 
@@ -110,11 +109,11 @@ impl Setting for LogLevel {
         // but a module of that name. Such a word needs a level here. Nothing at all it takes for "error".
         for part in text.split(',').map(str::trim) {
             let is_level = || !part.is_empty() && part.parse::<LevelFilter>().is_ok();
-            if !part.contains(['=', '[', ']', '{', '}']) && !is_level() {
+            if !part.contains('=') && !is_level() {
                 return Err(Unfit::Form);
             }
         }
-        EnvFilter::builder().parse(text).map_err(|error| Unfit::Because(error.to_string()))?;
+        text.parse::<Targets>().map_err(|error| Unfit::Because(error.to_string()))?;
         Ok(Self(text.to_owned()))
     }
 
@@ -196,10 +195,10 @@ mod tests {
 
     #[test]
     fn a_level_is_a_level_or_directives_and_never_a_typing_error() {
-        for text in ["info", "off", "TRACE", "warn,flare::journey=debug", "flare[accept{id=1}]=trace,error"] {
+        for text in ["info", "off", "TRACE", "warn,flare::journey=debug", "flare=trace,error"] {
             assert!(LogLevel::from_text(text).is_ok(), "{text}");
         }
-        for text in ["inof", "", "info,", "info,flare", "flare=loud"] {
+        for text in ["inof", "", "info,", "info,flare", "flare=loud", "flare[accept{id=1}]=trace"] {
             assert!(LogLevel::from_text(text).is_err(), "{text}");
         }
     }
