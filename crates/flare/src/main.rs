@@ -1,24 +1,14 @@
 //! The program: reads the command line, and does what it says.
 
 mod cli;
-mod config;
 mod demo;
-mod door;
 mod http;
-mod journey;
 mod logging;
 mod migrate;
-mod network;
 mod node;
-mod objects;
-mod observe;
-mod operations;
 #[cfg(feature = "cpu-profile")]
 mod profile;
-mod registry;
-mod telemetry;
 mod ui;
-mod vault;
 mod version;
 
 use cli::{Cli, Command, Exit};
@@ -49,7 +39,7 @@ fn main() -> Exit {
 }
 
 fn start(args: &cli::StartArgs) -> anyhow::Result<Exit> {
-    let loaded = config::load(&args.sources())?;
+    let loaded = flare_core::config::load(&args.sources())?;
     let _guard = logging::init(&loaded.config.log)?;
     stop_the_process_on_a_panic_in_delivery(|| {});
     node::run(loaded, node::Company::none())?;

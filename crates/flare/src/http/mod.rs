@@ -21,16 +21,16 @@ use axum::Router;
 use axum::routing::get;
 use http::{Method, Uri};
 
-use crate::operations::App;
-use crate::ui;
+use crate::ui::{self, live::Live};
 use error::ApiError;
+use flare_core::operations::App;
 
 /// How handlers get at the node.
 pub type AppState = axum::extract::State<Arc<App>>;
 
 /// All routes: those of the [`table`], and what is answered elsewhere.
-pub fn routes(app: Arc<App>) -> Router {
-    let pages = if app.config.ui.enabled { ui::routes() } else { Router::new() };
+pub fn routes(app: Arc<App>, live: Arc<Live>) -> Router {
+    let pages = if app.config.ui.enabled { ui::routes(live) } else { Router::new() };
     let operations = table::operations().into_iter();
     operations
         .fold(Router::new(), |router, operation| operation.add_to(router))

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::debug;
-use crate::config::HttpServerConfig;
+use flare_core::config::HttpServerConfig;
 
 /// Serves until `stop`; then answers what has begun and returns.
 pub async fn serve(

@@ -10,7 +10,7 @@ use pprof::{ProfilerGuard, ProfilerGuardBuilder, Report};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{Profile, Stack, Unit};
-use crate::door::Clock;
+use flare_core::door::Clock;
 
 /// The process has one profiler. When it is taken: the next one is refused, not queued.
 static ONE: Semaphore = Semaphore::const_new(1);

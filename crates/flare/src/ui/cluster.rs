@@ -1,18 +1,19 @@
 //! `GET /ui/cluster`: the nodes, which is one for now, and how it is.
 
 use askama::Template;
+use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use flare_model::duration::HumanDuration;
 
-use super::live::{self, Topic};
+use super::live::{self, Listeners, Topic};
 use super::page::{Frame, PageError, Section, Visit, html};
 use super::text;
 use crate::http::AppState;
 use crate::http::error::ApiError;
-use crate::observe::Gauges;
-use crate::operations::{App, Done};
 use crate::version;
+use flare_core::observe::Gauges;
+use flare_core::operations::{App, Done};
 
 #[derive(Template)]
 #[template(path = "cluster.html")]
@@ -49,8 +50,8 @@ pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, Page
 }
 
 /// What moves, as it moves.
-pub async fn live(State(app): AppState) -> Result<Response, ApiError> {
-    live::listen(&app, Topic::Cluster)
+pub async fn live(State(app): AppState, Extension(live): Listeners) -> Result<Response, ApiError> {
+    live::listen(&app, &live, Topic::Cluster)
 }
 
 /// The streams of the page.

@@ -3,17 +3,18 @@
 use std::time::Duration;
 
 use askama::Template;
+use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 
-use super::live::{self, Topic};
+use super::live::{self, Listeners, Topic};
 use super::page::{Frame, PageError, Section, Visit, html};
 use super::plot::{Drawing, Join, Line, Plot, Unit, Window};
 use super::text;
 use crate::http::AppState;
 use crate::http::error::ApiError;
-use crate::observe::{Gauges, Percentiles, Point, Series};
-use crate::operations::{App, Done};
+use flare_core::observe::{Gauges, Percentiles, Point, Series};
+use flare_core::operations::{App, Done};
 
 /// Clients in trouble that are shown; the list of subscriptions has all.
 const TROUBLED: usize = 8;
@@ -116,8 +117,12 @@ pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, Page
 }
 
 /// What moves, as it moves.
-pub async fn live(State(app): AppState, visit: Visit) -> Result<Response, ApiError> {
-    live::listen(&app, Topic::Dashboard(Range::of(visit.query("range").as_deref())))
+pub async fn live(
+    State(app): AppState,
+    Extension(live): Listeners,
+    visit: Visit,
+) -> Result<Response, ApiError> {
+    live::listen(&app, &live, Topic::Dashboard(Range::of(visit.query("range").as_deref())))
 }
 
 /// The streams of the dashboard.

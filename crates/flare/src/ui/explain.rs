@@ -12,7 +12,7 @@ use super::form::Form;
 use super::page::{Frame, PageError, Section, Visit, html_with};
 use super::text;
 use crate::http::AppState;
-use crate::operations::{App, Done, Failure};
+use flare_core::operations::{App, Done, Failure};
 
 const FIELDS: &[&str] = &["document", "subscription"];
 

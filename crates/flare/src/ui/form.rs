@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::page::PageError;
 use crate::http::body;
 use crate::http::page::pairs_of;
-use crate::operations::{App, Failure};
+use flare_core::operations::{App, Failure};
 
 /// A form that is shown: its fields, what is in them, and what is wrong.
 ///

@@ -26,21 +26,22 @@ mod text;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::middleware;
 use axum::response::Redirect;
 use axum::routing::{get, post};
+use axum::{Extension, Router};
 use http::{Method, StatusCode, Uri};
 
 use crate::http::error::ApiError;
-use crate::operations::App;
+use flare_core::operations::App;
+use live::Live;
 use page::{PageError, Visit};
 
 /// Where the interface begins.
 pub const HOME: &str = "/ui";
 
-/// All pages.
-pub fn routes() -> Router<Arc<App>> {
+/// All pages; those that move get at their listeners.
+pub fn routes(live: Arc<Live>) -> Router<Arc<App>> {
     Router::new()
         .route(HOME, get(dashboard::handle))
         .route("/ui/", get(|| async { Redirect::permanent(HOME) }))
@@ -63,6 +64,7 @@ pub fn routes() -> Router<Arc<App>> {
         .route("/ui/{*path}", get(unknown_page))
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn(guard::watch))
+        .layer(Extension(live))
 }
 
 async fn unknown_page(visit: Visit, uri: Uri) -> PageError {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use flare_model::time::Timestamp;
 
-use crate::registry::Subscription;
+use flare_core::registry::Subscription;
 
 /// A whole number with its thousands apart; templates hand it over behind any number of references.
 pub fn number(number: impl Display) -> String {

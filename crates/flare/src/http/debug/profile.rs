@@ -11,7 +11,7 @@ use http::header::{ACCEPT, HeaderMap};
 use super::{Peer, admit};
 use crate::http::error::ApiError;
 use crate::http::{AppState, page, query};
-use crate::operations::App;
+use flare_core::operations::App;
 
 /// What the answer is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use http::Method;
 
 use super::notes::Notes;
 use crate::http::page;
-use crate::operations::App;
+use flare_core::operations::App;
 
 /// Writes down what an operation takes and answers.
 pub type Describe = fn(&mut Notes<'_>);

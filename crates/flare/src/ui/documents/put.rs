@@ -10,11 +10,11 @@ use http::{HeaderMap, StatusCode};
 
 use super::{place, say, sentence};
 use crate::http::AppState;
-use crate::journey::accept::{Refused, Word};
-use crate::operations::Failure;
 use crate::ui::flash;
 use crate::ui::form::Form;
 use crate::ui::page::{Frame, PageError, Section, Visit, html_with};
+use flare_core::journey::accept::{Refused, Word};
+use flare_core::operations::Failure;
 
 const FIELDS: &[&str] = &["url", "document"];
 

@@ -8,10 +8,10 @@ use flare_model::resource::ResourceDraft;
 use http::{HeaderMap, StatusCode};
 
 use crate::http::AppState;
-use crate::operations::Failure;
 use crate::ui::flash;
 use crate::ui::form::{Assembly, Form};
 use crate::ui::page::{Frame, PageError, Section, Visit, html_with};
+use flare_core::operations::Failure;
 
 const FIELDS: &[&str] = &["endpoint", "change.field", "change.format", "lanes"];
 

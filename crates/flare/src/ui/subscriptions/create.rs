@@ -15,9 +15,9 @@ use super::draft::{Draft, DraftPage};
 use super::head::{name, place};
 use super::preview::of_draft;
 use crate::http::AppState;
-use crate::operations::{App, Failure};
 use crate::ui::form::draft;
 use crate::ui::page::{Frame, PageError, Section, Visit, html_with};
+use flare_core::operations::{App, Failure};
 
 #[derive(Template)]
 #[template(path = "subscriptions/created.html")]

@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use super::fields;
 use super::preview::Preview;
-use crate::operations::{App, Failure};
 use crate::ui::form::Form;
 use crate::ui::page::{Frame, PageError, html_with};
+use flare_core::operations::{App, Failure};
 
 /// The field that has the whole draft, in the other view.
 const JSON: &[&str] = &["json"];

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::subscription::{Mode, Status};
 
-use crate::operations::{App, Done, Failure, StatusView};
-use crate::registry::Subscription;
 use crate::ui::page::{Frame, Section, Visit};
 use crate::ui::text;
+use flare_core::operations::{App, Done, Failure, StatusView};
+use flare_core::registry::Subscription;
 
 /// The pages of a subscription.
 #[derive(Clone, Copy, PartialEq, Eq)]

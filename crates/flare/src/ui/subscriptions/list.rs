@@ -8,10 +8,10 @@ use flare_model::ids::ResourceId;
 use super::head::{STATES, name, place, word};
 use crate::http::AppState;
 use crate::http::error::ApiError;
-use crate::operations::{App, Standing, SubscriptionQuery};
 use crate::ui::page::{Frame, PageError, Section, Visit, html};
 use crate::ui::pager::Pager;
 use crate::ui::text;
+use flare_core::operations::{App, Standing, SubscriptionQuery};
 
 #[derive(Template)]
 #[template(path = "subscriptions/list.html")]

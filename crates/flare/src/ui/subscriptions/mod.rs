@@ -26,7 +26,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{get, post};
 
-use crate::operations::App;
+use flare_core::operations::App;
 
 pub use attempts::stream as attempts_stream;
 pub use replays::stream as replays_stream;

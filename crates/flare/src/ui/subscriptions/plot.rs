@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use flare_model::retry::Plan;
 
-use crate::observe::{AttemptView, Outcome, Timing};
 use crate::ui::text;
+use flare_core::observe::{AttemptView, Outcome, Timing};
 
 /// A rectangle.
 pub struct Bar {

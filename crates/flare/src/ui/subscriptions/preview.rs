@@ -12,10 +12,10 @@ use super::create::resource;
 use super::draft::Draft;
 use super::plot::{Bar, short, waits};
 use crate::http::AppState;
-use crate::operations::{App, Failure};
 use crate::ui::form::draft;
 use crate::ui::page::{Frame, PageError, Section, Visit, html, message};
 use crate::ui::text;
+use flare_core::operations::{App, Failure};
 
 /// Attempts that are drawn, at most.
 const DRAWN: usize = 60;

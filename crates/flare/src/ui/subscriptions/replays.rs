@@ -1,6 +1,7 @@
 //! `/ui/subscriptions/:id/replays`: what to send again comes in, and how far that is goes out, as it goes.
 
 use askama::Template;
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -11,12 +12,12 @@ use serde_json::json;
 use super::head::{Head, Tab, find, ids};
 use crate::http::AppState;
 use crate::http::error::ApiError;
-use crate::operations::{App, Done, ReplayDraft, ReplayView};
 use crate::ui::flash;
 use crate::ui::form::{Form, draft};
-use crate::ui::live::{self, Topic};
+use crate::ui::live::{self, Listeners, Topic};
 use crate::ui::page::{Frame, PageError, Visit, html_with};
 use crate::ui::text;
+use flare_core::operations::{App, Done, ReplayDraft, ReplayView};
 
 const FIELDS: &[&str] = &["since", "document"];
 /// All that are remembered.
@@ -94,8 +95,12 @@ pub async fn submit(
 }
 
 /// Progress, as it is made.
-pub async fn live(State(app): AppState, Path(id): Path<String>) -> Result<Response, ApiError> {
-    live::listen(&app, Topic::Replays(SubscriptionId::new(id)))
+pub async fn live(
+    State(app): AppState,
+    Extension(live): Listeners,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    live::listen(&app, &live, Topic::Replays(SubscriptionId::new(id)))
 }
 
 /// The streams of the page.

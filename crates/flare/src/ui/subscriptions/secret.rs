@@ -10,10 +10,10 @@ use http::{HeaderMap, StatusCode};
 
 use super::head::{Head, Tab};
 use crate::http::AppState;
-use crate::operations::{App, Failure, Rotation, RotationDraft};
 use crate::ui::form::{Assembly, Form};
 use crate::ui::page::{Frame, PageError, Visit, html_with};
 use crate::ui::text;
+use flare_core::operations::{App, Failure, Rotation, RotationDraft};
 
 const FIELDS: &[&str] = &["overlap", "secret"];
 

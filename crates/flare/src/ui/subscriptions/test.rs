@@ -10,9 +10,9 @@ use super::exchange::Exchange;
 use super::head::{Head, Tab};
 use super::plot::class;
 use crate::http::AppState;
-use crate::operations::{Failure, TestDraft, TestView};
 use crate::ui::form::{Assembly, Form};
 use crate::ui::page::{Frame, PageError, Visit, html_with};
+use flare_core::operations::{Failure, TestDraft, TestView};
 
 const FIELDS: &[&str] = &["document", "action"];
 

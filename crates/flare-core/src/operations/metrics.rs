@@ -29,6 +29,7 @@ impl App {
             self.history.watch().wait_for(Option::is_some).await.ok().and_then(|sample| sample.clone());
         let sample = sample.ok_or(Failure::Stopping)?;
         let facts = Facts {
+            sha: self.sha,
             started_at: self.started_at,
             census_age: self.clock.monotonic().saturating_sub(sample.census_at),
             resources: self.registry.counts().0,

@@ -160,11 +160,9 @@ fn os_random() -> [u64; 2] {
 }
 
 /// A clock that stands still until a test moves it.
-#[cfg(test)]
 #[derive(Debug, Default)]
 pub struct ManualClock(Mutex<(i64, Duration)>);
 
-#[cfg(test)]
 impl ManualClock {
     /// Lets time pass on both clocks.
     pub fn advance(&self, by: Duration) {
@@ -178,7 +176,6 @@ impl ManualClock {
     }
 }
 
-#[cfg(test)]
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.0.lock().0)

@@ -83,7 +83,7 @@ impl Setting for LogOutput {
     }
 }
 
-/// What is logged: a level, or directives per module such as `warn,flare::journey=debug`.
+/// What is logged: a level, or directives per module such as `warn,flare_core::journey=debug`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogLevel(String);
 
@@ -101,7 +101,7 @@ impl LogLevel {
 
 impl Setting for LogLevel {
     const FORM: &'static str = "error, warn, info, debug, trace, off, or levels per module";
-    const EXAMPLE: Option<&'static str> = Some(r#""info" or "warn,flare::journey=debug""#);
+    const EXAMPLE: Option<&'static str> = Some(r#""info" or "warn,flare_core::journey=debug""#);
 
     fn from_text(text: &str) -> Result<Self, Unfit> {
         let text = text.trim();
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_level_is_a_level_or_directives_and_never_a_typing_error() {
-        for text in ["info", "off", "TRACE", "warn,flare::journey=debug", "flare=trace,error"] {
+        for text in ["info", "off", "TRACE", "warn,flare_core::journey=debug", "flare=trace,error"] {
             assert!(LogLevel::from_text(text).is_ok(), "{text}");
         }
         for text in ["inof", "", "info,", "info,flare", "flare=loud", "flare[accept{id=1}]=trace"] {

@@ -25,7 +25,6 @@ impl Token {
     }
 
     /// This does.
-    #[cfg(test)]
     pub fn given(text: &str) -> Self {
         Self(Some(text.to_owned()))
     }

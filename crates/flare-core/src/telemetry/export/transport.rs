@@ -100,7 +100,7 @@ impl Transport {
     /// the rules for the addresses of clients do not apply to it.
     pub fn new(config: &TelemetryConfig) -> anyhow::Result<Transport> {
         let endpoint = config.endpoint.get().context("there is no endpoint")?;
-        let mut tls = rustls::ClientConfig::clone(&*crate::node::tls()?);
+        let mut tls = rustls::ClientConfig::clone(&*crate::tls::client()?);
         if config.protocol == Protocol::Grpc {
             tls.alpn_protocols = vec![b"h2".to_vec()];
         }

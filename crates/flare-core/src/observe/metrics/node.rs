@@ -11,6 +11,8 @@ use crate::version;
 /// What is known of the node beyond what it counts.
 #[derive(Debug)]
 pub struct Facts {
+    /// The commit this Flare was built from.
+    pub sha: &'static str,
     /// When the process began.
     pub started_at: Timestamp,
     /// How long ago the subscriptions were last looked at.
@@ -38,7 +40,7 @@ pub struct StoreFacts {
 
 /// Families about the node.
 pub fn families(facts: &Facts) -> Vec<Family> {
-    let Facts { started_at, census_age, resources, store, process, spans } = facts;
+    let Facts { sha, started_at, census_age, resources, store, process, spans } = facts;
     let mut families = vec![
         Family::gauge("flare_resources", "Resources.", *resources as f64),
         Family::gauge("flare_documents", "Documents, without deleted ones.", store.documents as f64),
@@ -63,7 +65,7 @@ pub fn families(facts: &Facts) -> Vec<Family> {
             *spans,
         ));
     }
-    let build = Labelled { labels: vec![("version", version::VERSION), ("sha", version::SHA)], value: 1.0 };
+    let build = Labelled { labels: vec![("version", version::VERSION), ("sha", *sha)], value: 1.0 };
     families.extend([
         Family::gauge(
             "flare_census_age_seconds",

@@ -61,7 +61,6 @@ use crate::network::Destinations;
 use crate::observe::History;
 use crate::registry::{Registry, Subscription};
 use crate::telemetry::{Telemetry, Tracer};
-use crate::ui::live::Live;
 use crate::vault::Vault;
 
 /// Why an operation was not done.
@@ -112,8 +111,8 @@ pub struct App {
     pub stop: CancellationToken,
     /// The effective configuration as it is shown: secrets redacted, each value with where it came from.
     pub settings: Vec<Entry>,
-    /// The pages of the web interface that move.
-    pub live: Live,
+    /// The commit this Flare was built from.
+    sha: &'static str,
     /// Who fails or is disabled.
     trouble: Trouble,
     /// Traces and metrics for a collector, where one is configured.
@@ -160,7 +159,7 @@ impl App {
         let started_at = clock.now();
         let history = History::new(clock.clone());
         App {
-            live: Live::new(config.ui.listeners),
+            sha: "unknown",
             settings: Vec::new(),
             trouble: Trouble::default(),
             config,
@@ -183,6 +182,11 @@ impl App {
             measured: tokio::sync::Mutex::default(),
             tests: tokio::sync::Semaphore::new(trials::AT_ONCE),
         }
+    }
+
+    /// With the commit that metrics name.
+    pub fn built_from(self, sha: &'static str) -> App {
+        App { sha, ..self }
     }
 
     /// With what the page of settings shows.
