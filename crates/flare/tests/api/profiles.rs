@@ -103,7 +103,9 @@ async fn a_profile_under_load_shows_what_the_delivery_threads_do() {
         profile.samples.iter().filter(|s| s.thread.starts_with("flare-deliver")).collect();
     assert!(!delivering.is_empty(), "{:?}", profile.samples.iter().map(|s| &s.thread).collect::<Vec<_>>());
     assert!(
-        delivering.iter().any(|sample| sample.frames.iter().any(|frame| frame.contains("flare_core::journey"))),
+        delivering
+            .iter()
+            .any(|sample| sample.frames.iter().any(|frame| frame.contains("flare_core::journey"))),
         "{delivering:?}"
     );
     assert!(profile.samples.iter().all(|sample| sample.values[1] == sample.values[0] * 1_000_000));
