@@ -141,7 +141,9 @@ async fn serve(loaded: Loaded, cores: usize, company: Company) -> anyhow::Result
     let store = engine.store();
     let app =
         App::new(config, clock, store, journey, destinations, notices, rearrangements, vault, telemetry);
-    let app = Arc::new(app.showing(settings));
+    let (routes, patterns) = http::site(app.config.ui.enabled).into_parts();
+    let watch = Arc::new(http::Watch::new(patterns, app.clock.clone()));
+    let app = Arc::new(app.showing(settings).counting(watch.traffic.clone()));
     app.load().await.context("reading the catalog")?;
     let (resources, subscriptions) = app.registry.counts();
     tracing::info!(
@@ -185,8 +187,8 @@ async fn serve(loaded: Loaded, cores: usize, company: Company) -> anyhow::Result
         let app = app.clone();
         async move { app.export_metrics().await }
     });
-    let server =
-        http::server::serve(listener, http::routes(app.clone()), &app.config.http.server, stop.clone());
+    let routes = routes.with_state(app.clone());
+    let server = http::server::serve(listener, routes, watch, &app.config.http.server, stop.clone());
     let mut server = std::pin::pin!(server);
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

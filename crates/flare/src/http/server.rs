@@ -13,13 +13,14 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::debug;
+use super::{Watch, debug};
 use crate::config::HttpServerConfig;
 
 /// Serves until `stop`; then answers what has begun and returns.
 pub async fn serve(
     listener: TcpListener,
     routes: Router,
+    watch: Arc<Watch>,
     config: &HttpServerConfig,
     stop: CancellationToken,
 ) {
@@ -48,10 +49,21 @@ pub async fn serve(
         };
         let _ = stream.set_nodelay(true);
         let routes = TowerToHyperService::new(routes.clone());
+        let traffic = watch.traffic.clone();
+        let watch = watch.clone();
         let service = service_fn(move |mut request| {
             debug::introduce(&mut request, peer);
-            routes.call(request)
+            let (underway, watch) = (watch.begin(&request), watch.clone());
+            let answering = routes.call(request);
+            async move {
+                let answered = answering.await;
+                if let Ok(answer) = &answered {
+                    underway.answered(answer.status(), watch.clock.monotonic());
+                }
+                answered
+            }
         });
+        traffic.connected();
         let connection = protocol.serve_connection(TokioIo::new(stream), service);
         let stop = stop.clone();
         connections.spawn(async move {
@@ -66,6 +78,7 @@ pub async fn serve(
             if let Err(error) = ended {
                 tracing::debug!(error = %error, "a connection ended early");
             }
+            traffic.disconnected();
             drop(permit);
         });
     }

@@ -59,6 +59,7 @@ use crate::door::Clock;
 use crate::journey::{Compiled, Event, Journey, Standstill};
 use crate::network::Destinations;
 use crate::observe::History;
+use crate::observe::count::Traffic;
 use crate::registry::{Registry, Subscription};
 use crate::telemetry::{Telemetry, Tracer};
 use crate::ui::live::Live;
@@ -106,6 +107,8 @@ pub struct App {
     pub destinations: Destinations,
     /// What happened lately, for plots.
     pub history: History,
+    /// What was asked over HTTP.
+    traffic: Arc<Traffic>,
     /// When the process began.
     pub started_at: Timestamp,
     /// Cancelled when the node stops.
@@ -170,6 +173,7 @@ impl App {
             journey,
             destinations,
             history,
+            traffic: Arc::default(),
             started_at,
             stop: CancellationToken::new(),
             tracer: telemetry.as_ref().map(Telemetry::tracer),
@@ -188,6 +192,11 @@ impl App {
     /// With what the page of settings shows.
     pub fn showing(self, settings: Vec<Entry>) -> App {
         App { settings, ..self }
+    }
+
+    /// With what is counted of HTTP.
+    pub fn counting(self, traffic: Arc<Traffic>) -> App {
+        App { traffic, ..self }
     }
 
     /// What makes spans, where telemetry is on.

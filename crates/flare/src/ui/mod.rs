@@ -24,24 +24,21 @@ mod settings;
 mod subscriptions;
 mod text;
 
-use std::sync::Arc;
-
-use axum::Router;
 use axum::middleware;
 use axum::response::Redirect;
 use axum::routing::{get, post};
 use http::{Method, StatusCode, Uri};
 
+use crate::http::Site;
 use crate::http::error::ApiError;
-use crate::operations::App;
 use page::{PageError, Visit};
 
 /// Where the interface begins.
 pub const HOME: &str = "/ui";
 
 /// All pages.
-pub fn routes() -> Router<Arc<App>> {
-    Router::new()
+pub fn routes() -> Site {
+    Site::default()
         .route(HOME, get(dashboard::handle))
         .route("/ui/", get(|| async { Redirect::permanent(HOME) }))
         .route("/ui/assets/{file}", get(assets::handle))
@@ -61,8 +58,9 @@ pub fn routes() -> Router<Arc<App>> {
         .merge(subscriptions::routes())
         .route("/docs", get(docs::handle))
         .route("/ui/{*path}", get(unknown_page))
-        .method_not_allowed_fallback(wrong_method)
-        .layer(middleware::from_fn(guard::watch))
+        .with(|router| {
+            router.method_not_allowed_fallback(wrong_method).layer(middleware::from_fn(guard::watch))
+        })
 }
 
 async fn unknown_page(visit: Visit, uri: Uri) -> PageError {
