@@ -49,7 +49,7 @@ pub async fn serve(
         };
         let _ = stream.set_nodelay(true);
         let routes = TowerToHyperService::new(routes.clone());
-        let traffic = watch.traffic.clone();
+        let connected = watch.traffic.connected();
         let watch = watch.clone();
         let service = service_fn(move |mut request| {
             debug::introduce(&mut request, peer);
@@ -63,7 +63,6 @@ pub async fn serve(
                 answered
             }
         });
-        traffic.connected();
         let connection = protocol.serve_connection(TokioIo::new(stream), service);
         let stop = stop.clone();
         connections.spawn(async move {
@@ -78,8 +77,7 @@ pub async fn serve(
             if let Err(error) = ended {
                 tracing::debug!(error = %error, "a connection ended early");
             }
-            traffic.disconnected();
-            drop(permit);
+            drop((connected, permit));
         });
     }
     connections.close();

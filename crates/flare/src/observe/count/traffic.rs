@@ -82,14 +82,10 @@ impl Traffic {
         Underway { requests: requests.clone(), began: now, answered: false }
     }
 
-    /// A connection was accepted.
-    pub fn connected(&self) {
+    /// A connection was accepted; it has ended when what this gives is dropped.
+    pub fn connected(self: &Arc<Traffic>) -> Connected {
         self.opened.add_among_many(1);
-    }
-
-    /// A connection has ended.
-    pub fn disconnected(&self) {
-        self.closed.add_among_many(1);
+        Connected(self.clone())
     }
 
     /// Connections that are open.
@@ -110,6 +106,17 @@ impl Traffic {
             })
         });
         routes.collect()
+    }
+}
+
+/// A connection that is open.
+#[derive(Debug)]
+#[must_use]
+pub struct Connected(Arc<Traffic>);
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.0.closed.add_among_many(1);
     }
 }
 
@@ -188,10 +195,12 @@ mod tests {
 
     #[test]
     fn connections_are_those_that_have_not_ended() {
-        let traffic = Traffic::default();
-        traffic.connected();
-        traffic.connected();
-        traffic.disconnected();
+        let traffic = Arc::new(Traffic::default());
+        let (one, other) = (traffic.connected(), traffic.connected());
+        assert_eq!(traffic.connections(), 2);
+        drop(one);
         assert_eq!(traffic.connections(), 1);
+        drop(other);
+        assert_eq!(traffic.connections(), 0);
     }
 }
