@@ -143,7 +143,7 @@ async fn serve(loaded: Loaded, cores: usize, company: Company) -> anyhow::Result
         App::new(config, clock, store, journey, destinations, notices, rearrangements, vault, telemetry);
     let (routes, patterns) = http::site(app.config.ui.enabled).into_parts();
     let watch = Arc::new(http::Watch::new(patterns, app.clock.clone()));
-    let app = Arc::new(app.showing(settings).counting(watch.traffic.clone()));
+    let app = Arc::new(app.showing(settings).listening_on(addr).counting(watch.traffic.clone()));
     app.load().await.context("reading the catalog")?;
     let (resources, subscriptions) = app.registry.counts();
     tracing::info!(

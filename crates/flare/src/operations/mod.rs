@@ -25,6 +25,7 @@ mod telemetry;
 mod trials;
 mod trouble;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -107,6 +108,8 @@ pub struct App {
     pub destinations: Destinations,
     /// What happened lately, for plots.
     pub history: History,
+    /// Where the API listens: as configured, or where that leaves it open the port that it got.
+    pub address: SocketAddr,
     /// What was asked over HTTP.
     traffic: Arc<Traffic>,
     /// When the process began.
@@ -161,8 +164,10 @@ impl App {
         let user_agent = HeaderValue::from_str(&config.http.client.user_agent.value())
             .expect("the configuration checked the user agent");
         let started_at = clock.now();
-        let history = History::new(clock.clone());
+        let history = History::new(clock.clone(), config.history.sizes());
+        let tests = tokio::sync::Semaphore::new(delivery.tests);
         App {
+            address: config.http.server.addr,
             live: Live::new(config.ui.listeners),
             settings: Vec::new(),
             trouble: Trouble::default(),
@@ -185,13 +190,18 @@ impl App {
             rearrangements,
             catalog: tokio::sync::Mutex::default(),
             measured: tokio::sync::Mutex::default(),
-            tests: tokio::sync::Semaphore::new(trials::AT_ONCE),
+            tests,
         }
     }
 
     /// With what the page of settings shows.
     pub fn showing(self, settings: Vec<Entry>) -> App {
         App { settings, ..self }
+    }
+
+    /// At the address that it really has.
+    pub fn listening_on(self, address: SocketAddr) -> App {
+        App { address, ..self }
     }
 
     /// With what is counted of HTTP.

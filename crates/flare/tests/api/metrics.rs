@@ -228,6 +228,20 @@ async fn a_client_that_fails_and_recovers_is_counted_with_its_host() {
 }
 
 #[tokio::test]
+async fn a_notice_is_posted_as_often_as_configured_and_then_given_up() {
+    let operator = Receiver::answering(|_| Reply::Status(500)).await;
+    let setup = Setup::default()
+        .with("FLARE_DELIVERY_FAILING_AFTER", "0s")
+        .with("FLARE_NOTIFY_ATTEMPTS", "2")
+        .with("FLARE_NOTIFY_URL", &operator.url("/operator"));
+    let story = Story::with(setup, Receiver::answering(|_| Reply::Status(500)).await).await;
+    story.subscribe_simply(json!({"retry": {"interval": "1h"}})).await;
+    story.put("it", 1).await;
+    until_counted(&story.flare, &[(r#"flare_notice_posts_total{outcome="failed"}"#, 1.0)]).await;
+    assert_eq!(operator.count(), 2);
+}
+
+#[tokio::test]
 async fn what_clients_pull_is_counted() {
     let story = Story::begin().await;
     let endpoint = json!({"url": story.receiver.url("/told")});
