@@ -142,7 +142,11 @@ async fn serve(loaded: Loaded, cores: usize, company: Company) -> anyhow::Result
     let store = engine.store();
     let app =
         App::new(config, clock, store, journey, destinations, notices, rearrangements, vault, telemetry);
-    let app = Arc::new(app.built_from(version::SHA).showing(settings));
+    let live = Arc::new(Live::new(app.config.ui.listeners));
+    let (routes, patterns) = http::site(app.config.ui.enabled.then(|| live.clone())).into_parts();
+    let watch = Arc::new(http::Watch::new(patterns, app.clock.clone()));
+    let app = app.built_from(version::SHA).showing(settings);
+    let app = Arc::new(app.listening_on(addr).counting(watch.traffic.clone()));
     app.load().await.context("reading the catalog")?;
     let (resources, subscriptions) = app.registry.counts();
     tracing::info!(
@@ -157,7 +161,6 @@ async fn serve(loaded: Loaded, cores: usize, company: Company) -> anyhow::Result
     // Whoever waits for something to come is answered at once when the node stops.
     let stop = app.stop.clone();
     (company.ready)(addr, stop.clone());
-    let live = Arc::new(Live::new(app.config.ui.listeners));
     let mut chores = JoinSet::new();
     chores.spawn({
         let app = app.clone();
@@ -187,8 +190,8 @@ async fn serve(loaded: Loaded, cores: usize, company: Company) -> anyhow::Result
         let app = app.clone();
         async move { app.export_metrics().await }
     });
-    let routes = http::routes(app.clone(), live);
-    let server = http::server::serve(listener, routes, &app.config.http.server, stop.clone());
+    let routes = routes.with_state(app.clone());
+    let server = http::server::serve(listener, routes, watch, &app.config.http.server, stop.clone());
     let mut server = std::pin::pin!(server);
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

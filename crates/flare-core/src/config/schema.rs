@@ -45,6 +45,8 @@ section! {
         notify: NotifyConfig;
         /// The web interface.
         ui: UiConfig;
+        /// What the plots of the web interface and `/metrics/history` are made of.
+        history: HistoryConfig;
         /// A look inside the running process.
         debug: DebugConfig;
         /// The engines below.
@@ -215,6 +217,8 @@ section! {
         state_bytes: ByteSize = ByteSize::mb(16), in ByteSize::kb(64)..=ByteSize::gb(16);
         /// The largest document that is kept as a client last got it.
         state_limit: ByteSize = ByteSize::kb(256), in ByteSize::kb(1)..=ByteSize::mb(256);
+        /// Tests of subscriptions under way at once.
+        tests: usize = 16, in 1..=1024;
         /// When a host that does not answer is left alone.
         breaker: BreakerConfig;
         /// Subscriptions that get nothing until they ask.
@@ -259,6 +263,8 @@ section! {
         url: WebhookUrl = WebhookUrl::none();
         /// The time a POST may take.
         timeout: Duration = secs(10), in ms(10)..=hours(1);
+        /// How often a POST is tried.
+        attempts: u32 = 6, in 1..=20;
     }
 }
 
@@ -269,6 +275,24 @@ section! {
         enabled: bool = true;
         /// Pages that may move at once.
         listeners: usize = 64, in 0..=4096;
+    }
+}
+
+section! {
+    /// What the plots of the web interface and `/metrics/history` are made of: points of three sizes, in memory.
+    HistoryConfig {
+        /// How far apart the finest points are, and how often pages move.
+        fine_step: Duration = secs(1), in ms(100)..=secs(60);
+        /// How long those are kept.
+        fine: Duration = secs(600), in secs(10)..=hours(24);
+        /// How far apart the middle points are.
+        medium_step: Duration = secs(10), in ms(100)..=hours(1);
+        /// How long those are kept.
+        medium: Duration = hours(2), in secs(10)..=hours(720);
+        /// How far apart the coarsest points are.
+        coarse_step: Duration = secs(120), in ms(100)..=hours(24);
+        /// How long those are kept.
+        coarse: Duration = hours(24), in secs(10)..=hours(8784);
     }
 }
 
@@ -387,6 +411,16 @@ impl HttpServerConfig {
     /// The number of API threads on a machine with so many cores: as configured, or one per two cores.
     pub fn thread_count(&self, cores: usize) -> usize {
         if self.threads == 0 { (cores / 2).max(1) } else { self.threads }
+    }
+}
+
+impl HistoryConfig {
+    /// How many points one size may have: a plot has room for fewer, and memory for more is better spent elsewhere.
+    pub const MOST_POINTS: u128 = 10_000;
+
+    /// The sizes of points, from the finest to the coarsest: how far apart they are, and how long they are kept.
+    pub fn sizes(&self) -> [(Duration, Duration); 3] {
+        [(self.fine_step, self.fine), (self.medium_step, self.medium), (self.coarse_step, self.coarse)]
     }
 }
 

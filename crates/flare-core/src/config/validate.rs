@@ -1,7 +1,7 @@
 //! In: a configuration whose values each fit. Out: what does not fit together, with the remedy.
 
 use super::cidr::Cidr;
-use super::schema::Config;
+use super::schema::{Config, HistoryConfig};
 use super::setting::Setting;
 
 /// A broken rule: the key to correct, and what to say.
@@ -39,8 +39,32 @@ pub fn check(config: &Config) -> Vec<Broken> {
             format!("{range} only carries IPv4 addresses: allow the IPv4 range itself"),
         ));
     }
+    let keys = ["history.fine", "history.medium", "history.coarse"];
+    for (key, (step, span)) in keys.into_iter().zip(config.history.sizes()) {
+        let (points, most) = (span.as_nanos().div_ceil(step.as_nanos()), HistoryConfig::MOST_POINTS);
+        if points > most {
+            let (step, span) = (step.to_toml(), span.to_toml());
+            let message = format!(
+                "{span} with a point every {key}-step = {step} makes {points} points, and there may be {most}: shorten \
+                 the one or lengthen the other"
+            );
+            broken.push((key, message));
+        }
+    }
+    let history = &config.history;
     broken.extend(
         [
+            at_most(("history.fine-step", &history.fine_step), ("history.medium-step", &history.medium_step)),
+            at_most(
+                ("history.medium-step", &history.medium_step),
+                ("history.coarse-step", &history.coarse_step),
+            ),
+            at_most(("history.fine", &history.fine), ("history.medium", &history.medium)),
+            at_most(("history.medium", &history.medium), ("history.coarse", &history.coarse)),
+            // Without a single point there is nothing to plot.
+            at_most(("history.fine-step", &history.fine_step), ("history.fine", &history.fine)),
+            at_most(("history.medium-step", &history.medium_step), ("history.medium", &history.medium)),
+            at_most(("history.coarse-step", &history.coarse_step), ("history.coarse", &history.coarse)),
             at_most(
                 ("delivery.breaker.pause", &delivery.breaker.pause),
                 ("delivery.breaker.longest-pause", &delivery.breaker.longest_pause),
@@ -145,6 +169,22 @@ mod tests {
     }
 
     #[test]
+    fn a_history_of_more_points_than_there_may_be_is_refused() {
+        let broken = broken_by(|config| config.history.fine_step = Duration::from_millis(100));
+        assert_eq!(broken, vec![]);
+        let broken = broken_by(|config| {
+            config.history.fine_step = Duration::from_millis(100);
+            config.history.fine = Duration::from_secs(1001);
+        });
+        assert_eq!(broken.len(), 1, "{broken:?}");
+        let (key, message) = &broken[0];
+        assert_eq!(*key, "history.fine");
+        for words in ["history.fine-step", "100ms", "10010 points", "10000"] {
+            assert!(message.contains(words), "{words}: {message}");
+        }
+    }
+
+    #[test]
     fn every_pair_of_keys_keeps_its_order_and_names_keys_that_exist() {
         let broken = broken_by(|config| {
             config.http.client.connections = 1;
@@ -155,8 +195,12 @@ mod tests {
             config.delivery.passive.maximum_quantity = 1;
             config.delivery.passive.maximum_lease = Duration::from_millis(10);
             config.provider.embedded.queue_bytes = ByteSize::kb(64);
+            config.history.medium_step = Duration::from_secs(3);
+            config.history.coarse_step = Duration::from_secs(2);
+            config.history.medium = Duration::from_secs(60);
+            config.history.coarse = Duration::from_secs(30);
         });
-        assert_eq!(broken.len(), 9, "{broken:?}");
+        assert_eq!(broken.len(), 12, "{broken:?}");
         let keys = crate::config::load::keys();
         for (key, message) in broken {
             assert!(keys.iter().any(|known| known == key), "{key}");

@@ -214,7 +214,9 @@ async fn exchange(
         };
         let written = opened.written();
         let reused = opened.uses > 0;
-        let request = request(*sent, now, opened.take_room()).map(Full::new);
+        let request = request(*sent, now, opened.take_room());
+        shared.desk.counts.sent.add(request.body().len() as u64);
+        let request = request.map(Full::new);
         let head = || phases.answered(shared.clock.monotonic());
         match opened.exchange(request, shared.read_limits, head).await {
             Ok((answer, usable)) => {

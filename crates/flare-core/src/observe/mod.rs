@@ -26,7 +26,7 @@ pub use attempt::{Entry, Exchange, Outcome, Phases, Spans};
 pub use count::Counts;
 pub use gauges::Gauges;
 pub use history::point::{Percentiles, Point};
-pub use history::{History, SAMPLE, Sample, Series};
+pub use history::{History, Sample, Series};
 pub use tail::{News, Watcher};
 pub use view::{AttemptDetail, AttemptView, Headers, RequestView, ResponseView, Timing};
 

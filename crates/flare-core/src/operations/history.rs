@@ -109,9 +109,12 @@ impl App {
                 );
             }
         }
+        let quantities = [done.len(), lost.len()];
         let gone = [done, lost].concat();
         if !gone.is_empty() {
             let removed = self.store.documents.remove_revisions(lane, &gone).await?;
+            let counts = &self.journey.observe().counts().retention.revisions;
+            counts.iter().zip(quantities).for_each(|(count, went)| count.add_among_many(went as u64));
             tracing::debug!(lane = lane.index, removed, "older revisions removed");
         }
         Ok(())

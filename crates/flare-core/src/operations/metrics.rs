@@ -31,6 +31,8 @@ impl App {
         let facts = Facts {
             sha: self.sha,
             started_at: self.started_at,
+            traffic: self.traffic.clone(),
+            max_connections: self.config.http.server.max_connections,
             census_age: self.clock.monotonic().saturating_sub(sample.census_at),
             resources: self.registry.counts().0,
             store: measured.store,

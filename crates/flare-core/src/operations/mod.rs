@@ -25,6 +25,7 @@ mod telemetry;
 mod trials;
 mod trouble;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,6 +60,7 @@ use crate::door::Clock;
 use crate::journey::{Compiled, Event, Journey, Standstill};
 use crate::network::Destinations;
 use crate::observe::History;
+use crate::observe::count::Traffic;
 use crate::registry::{Registry, Subscription};
 use crate::telemetry::{Telemetry, Tracer};
 use crate::vault::Vault;
@@ -105,6 +107,10 @@ pub struct App {
     pub destinations: Destinations,
     /// What happened lately, for plots.
     pub history: History,
+    /// Where the API listens: as configured, or where that leaves it open the port that it got.
+    pub address: SocketAddr,
+    /// What was asked over HTTP.
+    traffic: Arc<Traffic>,
     /// When the process began.
     pub started_at: Timestamp,
     /// Cancelled when the node stops.
@@ -157,9 +163,11 @@ impl App {
         let user_agent = HeaderValue::from_str(&config.http.client.user_agent.value())
             .expect("the configuration checked the user agent");
         let started_at = clock.now();
-        let history = History::new(clock.clone());
+        let history = History::new(clock.clone(), config.history.sizes());
+        let tests = tokio::sync::Semaphore::new(delivery.tests);
         App {
             sha: "unknown",
+            address: config.http.server.addr,
             settings: Vec::new(),
             trouble: Trouble::default(),
             config,
@@ -169,6 +177,7 @@ impl App {
             journey,
             destinations,
             history,
+            traffic: Arc::default(),
             started_at,
             stop: CancellationToken::new(),
             tracer: telemetry.as_ref().map(Telemetry::tracer),
@@ -180,7 +189,7 @@ impl App {
             rearrangements,
             catalog: tokio::sync::Mutex::default(),
             measured: tokio::sync::Mutex::default(),
-            tests: tokio::sync::Semaphore::new(trials::AT_ONCE),
+            tests,
         }
     }
 
@@ -192,6 +201,16 @@ impl App {
     /// With what the page of settings shows.
     pub fn showing(self, settings: Vec<Entry>) -> App {
         App { settings, ..self }
+    }
+
+    /// At the address that it really has.
+    pub fn listening_on(self, address: SocketAddr) -> App {
+        App { address, ..self }
+    }
+
+    /// With what is counted of HTTP.
+    pub fn counting(self, traffic: Arc<Traffic>) -> App {
+        App { traffic, ..self }
     }
 
     /// What makes spans, where telemetry is on.

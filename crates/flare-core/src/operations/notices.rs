@@ -32,9 +32,6 @@ pub struct Notice {
     reason: Option<String>,
 }
 
-/// How often a POST is tried.
-const TRIES: u32 = 6;
-
 /// The way to the task that posts.
 pub struct Notices {
     /// Bound: 256. When full: the notice is only in the log.
@@ -100,7 +97,7 @@ impl App {
             let id = fresh_id("msg");
             let mut pause = Duration::from_secs(1);
             let mut post = Post::Failed;
-            for attempt in 1..=TRIES {
+            for attempt in 1..=self.config.notify.attempts {
                 let request = self.notice_request(&notice, &uri, &id);
                 match self.journey.errand(host.clone(), request, self.config.notify.timeout).await {
                     Ok(answer) if (200..300).contains(&answer.status) => {

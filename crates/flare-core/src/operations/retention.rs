@@ -63,7 +63,14 @@ impl App {
                 row.deleted && row.seq <= upto && *updated_at < before && !keep.contains(row.ordinal.0)
             });
             let documents = &self.store.documents;
-            while documents.remove_tombstones(lane, upto, before, &keep, SLICE).await? == SLICE as u64 {}
+            let removed = &self.journey.observe().counts().retention.tombstones;
+            loop {
+                let went = documents.remove_tombstones(lane, upto, before, &keep, SLICE).await?;
+                removed.add_among_many(went);
+                if went < SLICE as u64 {
+                    break;
+                }
+            }
         }
         Ok(())
     }

@@ -1,11 +1,11 @@
-//! Samples: once a second, what was counted and how everything stands goes into the history.
+//! Samples: again and again, what was counted and how everything stands goes into the history.
 
 use std::time::Duration;
 
 use tokio::time::MissedTickBehavior;
 
 use super::App;
-use crate::observe::{Gauges, SAMPLE, Sample};
+use crate::observe::{Gauges, Sample};
 
 /// A census takes at most one part in so many of a delivery thread's time: with very many subscriptions it is taken less
 /// often, and the samples between repeat it.
@@ -23,7 +23,8 @@ const PATIENCE: Duration = Duration::from_millis(200);
 impl App {
     /// Samples until the node stops.
     pub async fn sample(&self) {
-        let mut tick = tokio::time::interval(SAMPLE);
+        let step = self.history.sample();
+        let mut tick = tokio::time::interval(step);
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let (mut gauges, mut census_at, mut took) = (Gauges::default(), Duration::ZERO, Duration::ZERO);
         // What had been counted when the last census began.
@@ -34,7 +35,7 @@ impl App {
             if census.is_none() {
                 let now = self.journey.observe().counts().read().events();
                 let share = if counted == Some(now) { SHARE_AT_REST } else { SHARE };
-                let rest = took.saturating_mul(share).min(LONGEST).saturating_sub(SAMPLE / 2);
+                let rest = took.saturating_mul(share).min(LONGEST).saturating_sub(step / 2);
                 if counted.is_none() || self.clock.monotonic() >= census_at + rest {
                     counted = Some(now);
                     census = Some(Box::pin(self.journey.census()));

@@ -20,9 +20,6 @@ use crate::door::fresh_id;
 use crate::journey::{Change, Ending, Trial};
 use crate::observe::{Exchange, Outcome, RequestView, ResponseView, Timing};
 
-/// Tests under way at once, of all subscriptions. When full: 429.
-pub const AT_ONCE: usize = 16;
-
 /// `POST .../test`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -85,7 +82,9 @@ impl App {
                 Invalid::new("action", "the document is deleted: there is only `delete` to tell").into()
             );
         }
-        let busy = || Failure::TooMany(format!("{AT_ONCE} tests are under way; wait for one of them"));
+        let most = self.config.delivery.tests;
+        let busy =
+            || Failure::TooMany(format!("{most} tests are under way (delivery.tests); wait for one of them"));
         let _one = self.tests.try_acquire().map_err(|_| busy())?;
         let compiled = subscription.compiled.clone();
         let attempt = Attempt {

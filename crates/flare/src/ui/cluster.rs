@@ -4,7 +4,7 @@ use askama::Template;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
-use flare_model::duration::HumanDuration;
+use flare_model::time::Timestamp;
 
 use super::live::{self, Listeners, Topic};
 use super::page::{Frame, PageError, Section, Visit, html};
@@ -28,7 +28,7 @@ struct Page {
 struct Node {
     version: &'static str,
     sha: &'static str,
-    built: &'static str,
+    built: String,
     started: String,
     uptime: String,
     address: String,
@@ -68,10 +68,12 @@ impl Node {
         Ok(Node {
             version: version::VERSION,
             sha: version::SHA,
-            built: version::BUILD_TIME,
+            built: version::BUILD_TIME
+                .parse::<Timestamp>()
+                .map_or(version::BUILD_TIME.to_owned(), text::moment),
             started: text::moment(app.started_at),
-            uptime: HumanDuration(uptime).to_string(),
-            address: app.config.http.server.addr.to_string(),
+            uptime: text::fine(uptime),
+            address: app.address.to_string(),
             store: format!("{:?}", app.config.provider.store).to_lowercase(),
             path: app.config.provider.embedded.path.display().to_string(),
             cores: cores as u64,

@@ -75,13 +75,10 @@ impl Live {
             )
         })?;
         let mut topics = self.topics.lock();
-        let mut receiver =
-            topics.entry(topic).or_insert_with(|| watch::Sender::new(Bytes::new())).subscribe();
-        if receiver.borrow().is_empty() {
-            self.wanted.notify_one();
-        } else {
-            receiver.mark_changed();
-        }
+        let receiver = topics.entry(topic).or_insert_with(|| watch::Sender::new(Bytes::new())).subscribe();
+        // The event that others got last may be older than the page that begins to listen, and would take back what it
+        // shows; a new one is made at once.
+        self.wanted.notify_one();
         Ok((room, receiver))
     }
 
@@ -183,5 +180,19 @@ mod tests {
         let (_room, mut again) = live.subscribe(LIVE).unwrap();
         live.publish(&LIVE, Bytes::from_static(b"x"));
         again.changed().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_page_is_not_told_what_was_so_before_it_was_made() {
+        let live = Live::new(2);
+        let (_first, mut earlier) = live.subscribe(Topic::Cluster).unwrap();
+        live.publish(&Topic::Cluster, Bytes::from_static(b"old"));
+        earlier.changed().await.unwrap();
+        let (_second, mut later) = live.subscribe(Topic::Cluster).unwrap();
+        assert!(!later.has_changed().unwrap());
+        live.wanted.notified().await;
+        live.publish(&Topic::Cluster, Bytes::from_static(b"new"));
+        later.changed().await.unwrap();
+        assert_eq!(*later.borrow(), "new");
     }
 }

@@ -26,14 +26,14 @@ mod text;
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::middleware;
 use axum::response::Redirect;
 use axum::routing::{get, post};
-use axum::{Extension, Router};
 use http::{Method, StatusCode, Uri};
 
+use crate::http::Site;
 use crate::http::error::ApiError;
-use flare_core::operations::App;
 use live::Live;
 use page::{PageError, Visit};
 
@@ -41,8 +41,8 @@ use page::{PageError, Visit};
 pub const HOME: &str = "/ui";
 
 /// All pages; those that move get at their listeners.
-pub fn routes(live: Arc<Live>) -> Router<Arc<App>> {
-    Router::new()
+pub fn routes(live: Arc<Live>) -> Site {
+    Site::default()
         .route(HOME, get(dashboard::handle))
         .route("/ui/", get(|| async { Redirect::permanent(HOME) }))
         .route("/ui/assets/{file}", get(assets::handle))
@@ -62,9 +62,10 @@ pub fn routes(live: Arc<Live>) -> Router<Arc<App>> {
         .merge(subscriptions::routes())
         .route("/docs", get(docs::handle))
         .route("/ui/{*path}", get(unknown_page))
-        .method_not_allowed_fallback(wrong_method)
-        .layer(middleware::from_fn(guard::watch))
-        .layer(Extension(live))
+        .with(|router| {
+            let router = router.method_not_allowed_fallback(wrong_method);
+            router.layer(middleware::from_fn(guard::watch)).layer(Extension(live))
+        })
 }
 
 async fn unknown_page(visit: Visit, uri: Uri) -> PageError {

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::metrics::until_counted;
 use crate::support::{Receiver, Setup, Story, document_url, until};
 
 fn setup() -> Setup {
@@ -29,6 +30,7 @@ async fn a_tombstone_is_forgotten_after_its_time_and_not_before() {
     story.remove(1).await;
     let began = Instant::now();
     forgotten(&story, &document_url(1)).await;
+    until_counted(&story.flare, &[("flare_tombstones_removed_total", 1.0)]).await;
     assert!(began.elapsed() >= Duration::from_millis(900), "{:?}", began.elapsed());
     story.settled(&subscription).await;
     let told: Vec<_> =

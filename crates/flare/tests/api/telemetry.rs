@@ -442,6 +442,11 @@ async fn the_same_metrics_as_prometheus_gets(protocol: &'static str) {
     let took = took.await;
     assert_eq!((&took["type"], &took["unit"]), (&json!("histogram"), &json!("s")));
     assert!(took["sum"].as_f64().is_some_and(|sum| sum > 0.0 && sum < 30.0), "{took}");
+    let of_puts = json!({"method": "PUT", "route": "/documents/{*url}"});
+    let puts = collector.until("those of origins, by route", |lines| {
+        of(lines, "flare_http_request_duration_seconds", of_puts.clone()).filter(|line| line["count"] == 3)
+    });
+    assert_eq!(puts.await["type"], "histogram");
     let documents =
         collector.until("and how everything stands", |lines| of(lines, "flare_documents", json!({})));
     assert_eq!(documents.await["type"], "gauge");

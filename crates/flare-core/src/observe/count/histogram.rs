@@ -20,6 +20,9 @@ pub static TIMES: Bounds = Bounds { each: &MICROS, shown: is_one_two_or_five };
 /// For quantities: from 1 to 10,000.
 pub static QUANTITIES: Bounds = Bounds { each: &NUMBERS, shown: is_one_two_or_five };
 
+/// For how long the answers of the API take, in microseconds: few, because every route has them.
+pub static ANSWERS: Bounds = Bounds { each: &ROUGH_MICROS, shown: |_| true };
+
 /// Within each decade, in percent of its beginning.
 const STEPS: [u64; 12] = [100, 120, 150, 175, 200, 250, 300, 350, 400, 500, 600, 800];
 
@@ -35,6 +38,8 @@ static MICROS: [u64; 7 * STEPS.len() + 1] = {
     }
     bounds
 };
+
+static ROUGH_MICROS: [u64; 8] = [250, 1000, 5000, 25_000, 100_000, 500_000, 2_500_000, 10_000_000];
 
 static NUMBERS: [u64; 13] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000];
 
@@ -146,7 +151,7 @@ mod tests {
 
     #[test]
     fn bounds_grow_and_the_shown_ones_are_round() {
-        for bounds in [&TIMES, &QUANTITIES] {
+        for bounds in [&TIMES, &QUANTITIES, &ANSWERS] {
             assert!(bounds.each.is_sorted_by(|one, other| one < other), "{bounds:?}");
         }
         let shown = TIMES.each.iter().filter(|bound| (TIMES.shown)(**bound));

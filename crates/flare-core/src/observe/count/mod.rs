@@ -8,6 +8,7 @@ mod histogram;
 mod origin;
 mod thread;
 mod totals;
+mod traffic;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +19,7 @@ pub use histogram::{QUANTITIES, TIMES};
 pub use origin::{Engine, Origin, REFUSALS, Refusal};
 pub use thread::{ENDINGS, LEASES, Thread, micros};
 pub use totals::Totals;
+pub use traffic::{Asked, ENDS, Traffic, Underway};
 
 /// A number that only grows.
 #[derive(Debug, Default)]
@@ -49,6 +51,8 @@ pub struct Counts {
     pub engine: Engine,
     /// What the operator asked for and was told.
     pub operator: Operator,
+    /// What was kept for long enough.
+    pub retention: Retention,
     threads: Vec<Arc<Thread>>,
 }
 
@@ -91,6 +95,19 @@ pub enum Post {
     Dropped,
 }
 
+/// What was kept for long enough and is gone.
+#[derive(Debug, Default)]
+pub struct Retention {
+    /// Deleted documents that are no longer remembered.
+    pub tombstones: Count,
+    /// Older revisions, in the order of [`REMOVALS`].
+    pub revisions: [Count; REMOVALS.len()],
+}
+
+/// Why older revisions go, in the order of [`Retention::revisions`]: everybody has what they need of them, or there were
+/// too many or too old ones and somebody will not get them.
+pub const REMOVALS: [&str; 2] = ["done", "lost"];
+
 impl Operator {
     /// The operator is told of something.
     pub fn told(&self, notice: Notice) {
@@ -110,6 +127,7 @@ impl Counts {
             origin: Origin::new(),
             engine: Engine::new(),
             operator: Operator::default(),
+            retention: Retention::default(),
             threads: (0..threads).map(|_| Arc::new(Thread::new())).collect(),
         }
     }

@@ -24,6 +24,8 @@ pub struct Thread {
     pub attempts: [[Count; ENDINGS.len()]; Outcome::NAMES.len()],
     /// How long attempts took, in microseconds.
     pub attempt: Histogram,
+    /// Bytes of bodies that were given to connections of clients.
+    pub sent: Count,
     /// From when a change was accepted until the client had it, in microseconds.
     pub latency: Histogram,
     /// Attempts after which another one follows.
@@ -47,6 +49,7 @@ impl Thread {
         Thread {
             attempts: Default::default(),
             attempt: Histogram::new(&TIMES),
+            sent: Count::default(),
             latency: Histogram::new(&TIMES),
             retries: Count::default(),
             given_up: Count::default(),

@@ -4,7 +4,7 @@ use flare_model::document::Outcome as Change;
 
 use super::histogram::{Distribution, TIMES};
 use super::thread::{ENDINGS, LEASES, Thread};
-use super::{Counts, NOTICES, POSTS, REFUSALS, numbers};
+use super::{Counts, NOTICES, POSTS, REFUSALS, REMOVALS, numbers};
 use crate::observe::Outcome;
 
 /// All numbers since the process began.
@@ -26,10 +26,16 @@ pub struct Totals {
     pub posts: [u64; POSTS.len()],
     /// Replays begun.
     pub replays: u64,
+    /// Tombstones removed.
+    pub tombstones: u64,
+    /// Older revisions removed, in the order of [`REMOVALS`].
+    pub revisions: [u64; REMOVALS.len()],
     /// By [`Outcome`] and in the order of [`ENDINGS`].
     pub attempts: [[u64; ENDINGS.len()]; Outcome::NAMES.len()],
     /// How long attempts took.
     pub attempt: Distribution,
+    /// Bytes of bodies that went to clients.
+    pub sent: u64,
     /// From acceptance to the client.
     pub latency: Distribution,
     /// Attempts after which another one follows.
@@ -57,7 +63,7 @@ impl Totals {
 
     /// What is not counted by delivery threads.
     pub(super) fn of(counts: &Counts) -> Totals {
-        let Counts { origin, engine, operator, .. } = counts;
+        let Counts { origin, engine, operator, retention, .. } = counts;
         Totals {
             outcomes: numbers(&origin.outcomes),
             refused: numbers(&origin.refused),
@@ -67,8 +73,11 @@ impl Totals {
             notices: numbers(&operator.notices),
             posts: numbers(&operator.posts),
             replays: operator.replays.get(),
+            tombstones: retention.tombstones.get(),
+            revisions: numbers(&retention.revisions),
             attempts: Default::default(),
             attempt: Distribution::empty(&TIMES),
+            sent: 0,
             latency: Distribution::empty(&TIMES),
             retries: 0,
             given_up: 0,
@@ -89,6 +98,7 @@ impl Totals {
         self.attempt.add(&thread.attempt.read());
         self.latency.add(&thread.latency.read());
         self.record.add(&thread.record.read());
+        self.sent += thread.sent.get();
         self.retries += thread.retries.get();
         self.given_up += thread.given_up.get();
         self.breakers += thread.breakers.get();

@@ -1,8 +1,8 @@
-//! What happened lately, for plots: a sample every second comes in, points of a span go out.
+//! What happened lately, for plots: samples come in, one after the other, points of a span go out.
 //!
-//! Bound: 600 points of 1 second (10 minutes), 720 of 10 seconds (2 hours) and 720 of 2 minutes (a day), which is about
-//! 600 KB. When full: the oldest point goes. It begins with the process and ends with it; whoever wants more has
-//! Prometheus scrape `/metrics`.
+//! Bound: as configured (`history`); by default 600 points of 1 second (10 minutes), 720 of 10 seconds (2 hours) and 720
+//! of 2 minutes (a day), which is about 600 KB. When full: the oldest point goes. It begins with the process and ends with
+//! it; whoever wants more has Prometheus scrape `/metrics`.
 
 pub mod point;
 
@@ -19,12 +19,8 @@ use super::gauges::Gauges;
 use crate::door::Clock;
 use point::Point;
 
-/// How far apart samples are.
-pub const SAMPLE: Duration = Duration::from_secs(1);
-
-/// How far apart the points of each ring are, and how many it keeps.
-const RINGS: [(Duration, usize); 3] =
-    [(SAMPLE, 600), (Duration::from_secs(10), 720), (Duration::from_secs(120), 720)];
+/// How far apart points are, and how long they are kept; from the finest to the coarsest.
+pub type Sizes = [(Duration, Duration); 3];
 
 /// What is known at one time.
 #[derive(Clone, Debug)]
@@ -51,6 +47,7 @@ pub struct Series {
 /// The history of this process.
 pub struct History {
     clock: Arc<dyn Clock>,
+    sizes: Sizes,
     rings: Mutex<Vec<Ring>>,
     latest: watch::Sender<Option<Arc<Sample>>>,
 }
@@ -58,6 +55,8 @@ pub struct History {
 struct Ring {
     step: Duration,
     keep: usize,
+    /// How far samples may be off and still belong to a step.
+    slack: Duration,
     points: VecDeque<Kept>,
     /// The sample at the end of the newest point.
     since: Option<Sample>,
@@ -74,15 +73,32 @@ struct Kept {
 
 impl History {
     /// An empty one.
-    pub fn new(clock: Arc<dyn Clock>) -> History {
-        let ring = |(step, keep)| Ring {
+    pub fn new(clock: Arc<dyn Clock>, sizes: Sizes) -> History {
+        let slack = sizes[0].0 / 2;
+        let ring = |(step, span): (Duration, Duration)| Ring {
             step,
-            keep,
+            keep: usize::try_from(span.as_nanos().div_ceil(step.as_nanos().max(1))).unwrap_or(usize::MAX),
+            slack,
             points: VecDeque::new(),
             since: None,
             worst: Gauges::default(),
         };
-        History { clock, rings: Mutex::new(RINGS.map(ring).into()), latest: watch::Sender::new(None) }
+        History { clock, sizes, rings: Mutex::new(sizes.map(ring).into()), latest: watch::Sender::new(None) }
+    }
+
+    /// How far apart samples are.
+    pub fn sample(&self) -> Duration {
+        self.sizes[0].0
+    }
+
+    /// How far back it goes at most.
+    pub fn longest(&self) -> Duration {
+        self.sizes[2].1
+    }
+
+    /// The newest point, unless it is an old one.
+    pub fn newest(&self) -> Option<Point> {
+        self.last(self.sample() * 3).points.pop()
     }
 
     /// Takes a sample in. Whoever watches is told.
@@ -127,7 +143,7 @@ impl Ring {
             return;
         };
         // Samples come a little early or late; a ring must not lose a step by that.
-        if sample.at.saturating_sub(since.at) + SAMPLE / 2 < self.step {
+        if sample.at.saturating_sub(since.at) + self.slack < self.step {
             return;
         }
         let gauges = std::mem::take(&mut self.worst);
@@ -143,6 +159,7 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::HistoryConfig;
     use crate::door::ManualClock;
     use crate::observe::count::Counts;
     use flare_model::document::Outcome;
@@ -155,14 +172,19 @@ mod tests {
 
     impl World {
         fn new() -> World {
+            World::with(HistoryConfig::default())
+        }
+
+        fn with(config: HistoryConfig) -> World {
             let clock = Arc::new(ManualClock::default());
-            World { clock: clock.clone(), counts: Counts::new(1), history: History::new(clock) }
+            let history = History::new(clock.clone(), config.sizes());
+            World { clock, counts: Counts::new(1), history }
         }
 
         /// So many changes in one second, at the end of which the backlog is this.
         fn second(&self, changes: u64, backlog: u64) {
             (0..changes).for_each(|_| self.counts.origin.answered(Outcome::Updated));
-            self.clock.advance(SAMPLE);
+            self.clock.advance(self.history.sample());
             let gauges = Gauges { backlog, ..Gauges::default() };
             let at = self.clock.monotonic();
             self.history.note(Sample { at, totals: self.counts.read(), gauges, census_at: at });
@@ -176,7 +198,7 @@ mod tests {
             world.second(changes, backlog);
         }
         let series = world.history.last(Duration::from_secs(60));
-        assert_eq!(series.step, SAMPLE);
+        assert_eq!(series.step, Duration::from_secs(1));
         let seen: Vec<_> = series.points.iter().map(|point| (point.accepted, point.gauges.backlog)).collect();
         assert_eq!(seen, [(3.0, 7), (5.0, 2)], "the first sample has nothing before it to compare with");
         assert_eq!(world.history.watch().borrow().as_ref().unwrap().gauges.backlog, 2);
@@ -219,6 +241,26 @@ mod tests {
         assert!(world.history.rings.lock().iter().all(|ring| ring.points.len() <= ring.keep));
         let gaps = series.points.windows(2).map(|pair| pair[1].at.millis() - pair[0].at.millis());
         assert!(gaps.into_iter().all(|gap| gap == 1000));
+    }
+
+    #[test]
+    fn how_fine_and_how_long_is_as_configured() {
+        let seconds = Duration::from_secs;
+        let world = World::with(HistoryConfig {
+            fine_step: seconds(2),
+            fine: seconds(10),
+            medium_step: seconds(4),
+            medium: seconds(40),
+            coarse_step: seconds(20),
+            coarse: seconds(100),
+        });
+        (0..200).for_each(|_| world.second(4, 0));
+        for (span, step, points) in [(10, 2, 5), (40, 4, 10), (100, 20, 5), (1000, 20, 5)] {
+            let series = world.history.last(seconds(span));
+            assert_eq!((series.step, series.points.len()), (seconds(step), points), "{span} s");
+            assert!(series.points.iter().all(|point| (point.accepted - 2.0).abs() < 1e-9), "{span} s");
+        }
+        assert_eq!(world.history.longest(), seconds(100));
     }
 
     #[tokio::test]

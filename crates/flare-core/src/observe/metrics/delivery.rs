@@ -25,6 +25,11 @@ pub fn families(totals: Totals) -> Vec<Family> {
             "How long requests to clients took.",
             totals.attempt,
         ),
+        Family::counter(
+            "flare_attempt_body_bytes_total",
+            "Bytes of the bodies of requests to clients.",
+            totals.sent,
+        ),
         Family::seconds(
             "flare_delivery_latency_seconds",
             "From when a change was accepted until the client had it; what is sent on request is not counted.",

@@ -5,6 +5,7 @@
 //! hosts. `docs/metrics.md` describes each one, and a test keeps the two equal.
 
 mod delivery;
+mod http;
 mod node;
 mod origin;
 pub mod process;
@@ -32,8 +33,8 @@ pub enum Samples {
     Counter(Vec<Labelled>),
     /// Numbers that go up and down.
     Gauge(Vec<Labelled>),
-    /// A distribution; its values times this are in the unit of the name.
-    Histogram(Distribution, f64),
+    /// Distributions; their values times this are in the unit of the name.
+    Histogram(Vec<Spread>, f64),
 }
 
 /// One number, with its labels.
@@ -45,11 +46,21 @@ pub struct Labelled {
     pub value: f64,
 }
 
+/// One distribution, with its labels.
+#[derive(Debug)]
+pub struct Spread {
+    /// Names and values.
+    pub labels: Vec<(&'static str, &'static str)>,
+    /// The distribution.
+    pub distribution: Distribution,
+}
+
 /// All families, in the order of `docs/metrics.md`.
 pub fn families(totals: Totals, gauges: &Gauges, facts: &Facts) -> Vec<Family> {
     let mut families = origin::families(&totals);
     families.extend(delivery::families(totals));
     families.extend(delivery::standing(gauges));
+    families.extend(http::families(facts));
     families.extend(node::families(facts));
     families
 }
@@ -68,7 +79,7 @@ impl Family {
 
     /// Of times that were counted in microseconds.
     fn seconds(name: &'static str, help: &'static str, times: Distribution) -> Family {
-        Family { name, help, samples: Samples::Histogram(times, MICROSECOND) }
+        Family { name, help, samples: Samples::Histogram(vec![alone(times)], MICROSECOND) }
     }
 
     /// A counter for each value of a label.
@@ -90,6 +101,11 @@ impl Family {
     ) -> Family {
         Family { name, help, samples: Samples::Gauge(labelled(label, values)) }
     }
+}
+
+/// A distribution without labels.
+fn alone(distribution: Distribution) -> Spread {
+    Spread { labels: Vec::new(), distribution }
 }
 
 fn plain(value: f64) -> Labelled {

@@ -1,11 +1,13 @@
 //! The node itself: what it stores, what it takes, which build it is.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use flare_model::time::Timestamp;
 
 use super::process::Process;
 use super::{Family, Labelled, Samples};
+use crate::observe::count::Traffic;
 use crate::version;
 
 /// What is known of the node beyond what it counts.
@@ -15,6 +17,10 @@ pub struct Facts {
     pub sha: &'static str,
     /// When the process began.
     pub started_at: Timestamp,
+    /// What was asked over HTTP.
+    pub traffic: Arc<Traffic>,
+    /// How many connections the API takes.
+    pub max_connections: usize,
     /// How long ago the subscriptions were last looked at.
     pub census_age: Duration,
     /// Resources.
@@ -40,7 +46,7 @@ pub struct StoreFacts {
 
 /// Families about the node.
 pub fn families(facts: &Facts) -> Vec<Family> {
-    let Facts { sha, started_at, census_age, resources, store, process, spans } = facts;
+    let Facts { sha, started_at, census_age, resources, store, process, spans, .. } = facts;
     let mut families = vec![
         Family::gauge("flare_resources", "Resources.", *resources as f64),
         Family::gauge("flare_documents", "Documents, without deleted ones.", store.documents as f64),

@@ -2,8 +2,8 @@
 
 use flare_model::document::Outcome;
 
-use super::{Family, Samples};
-use crate::observe::count::{REFUSALS, Totals};
+use super::{Family, Samples, alone};
+use crate::observe::count::{REFUSALS, REMOVALS, Totals};
 
 /// Families about the way in.
 pub fn families(totals: &Totals) -> Vec<Family> {
@@ -34,7 +34,18 @@ pub fn families(totals: &Totals) -> Vec<Family> {
         Family {
             name: "flare_commit_changes",
             help: "How many changes shared one commit of the store.",
-            samples: Samples::Histogram(totals.group.clone(), 1.0),
+            samples: Samples::Histogram(vec![alone(totals.group.clone())], 1.0),
         },
+        Family::counter(
+            "flare_tombstones_removed_total",
+            "Deleted documents that are no longer remembered.",
+            totals.tombstones,
+        ),
+        Family::counters(
+            "flare_revisions_removed_total",
+            "Older revisions of documents that were removed, by whether every client had what it wanted of them.",
+            "reason",
+            REMOVALS.into_iter().zip(totals.revisions),
+        ),
     ]
 }

@@ -1,8 +1,8 @@
 //! The text that Prometheus reads: families come in, a page in one of its two formats goes out.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
-use super::{Distribution, Family, Labelled, Samples};
+use super::{Family, Labelled, Samples, Spread};
 
 /// How the page is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,39 +65,56 @@ fn write_family(page: &mut String, family: &Family, format: Format) {
         Samples::Counter(each) | Samples::Gauge(each) => {
             each.iter().for_each(|sample| write_sample(page, name, sample));
         }
-        Samples::Histogram(distribution, unit) => write_histogram(page, name, distribution, *unit),
+        Samples::Histogram(each, unit) => {
+            each.iter().for_each(|spread| write_histogram(page, name, spread, *unit));
+        }
     }
 }
 
 fn write_sample(page: &mut String, name: &str, Labelled { labels, value }: &Labelled) {
-    page.push_str(name);
-    for (index, (label, value)) in labels.iter().enumerate() {
-        let before = if index == 0 { '{' } else { ',' };
-        // Values are names in the code, versions and hashes: nothing in them needs to be escaped.
-        let _ = write!(page, "{before}{label}=\"{value}\"");
-    }
-    if !labels.is_empty() {
-        page.push('}');
-    }
+    let _ = write!(page, "{name}{}", Labels(labels, None));
     let _ = match value.is_infinite() {
         true => writeln!(page, " +Inf"),
         false => writeln!(page, " {value}"),
     };
 }
 
-fn write_histogram(page: &mut String, name: &str, distribution: &Distribution, unit: f64) {
+fn write_histogram(page: &mut String, name: &str, Spread { labels, distribution }: &Spread, unit: f64) {
     let mut below = 0;
     for (count, bound) in distribution.counts.iter().zip(distribution.bounds.each) {
         below += count;
         if (distribution.bounds.shown)(*bound) {
             // From the exact number, so that no digit of rounding is in it.
             let le = if unit == 1.0 { *bound as f64 } else { *bound as f64 / (1.0 / unit).round() };
-            let _ = writeln!(page, "{name}_bucket{{le=\"{le:?}\"}} {below}");
+            let _ = writeln!(page, "{name}_bucket{} {below}", Labels(labels, Some(le)));
         }
     }
     let count = distribution.count();
     let sum = distribution.sum as f64 / (1.0 / unit).round();
-    let _ = writeln!(page, "{name}_bucket{{le=\"+Inf\"}} {count}\n{name}_sum {sum}\n{name}_count {count}");
+    let all = Labels(labels, None);
+    let _ = writeln!(page, "{name}_bucket{} {count}", Labels(labels, Some(f64::INFINITY)));
+    let _ = writeln!(page, "{name}_sum{all} {sum}\n{name}_count{all} {count}");
+}
+
+/// Labels as they stand behind a name, that of a bucket's bound at the end.
+struct Labels<'a>(&'a [(&'static str, &'static str)], Option<f64>);
+
+impl fmt::Display for Labels<'_> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Labels(labels, bound) = self;
+        for (index, (label, value)) in labels.iter().enumerate() {
+            let before = if index == 0 { '{' } else { ',' };
+            // Values are names in the code, versions and hashes: nothing in them needs to be escaped.
+            write!(to, "{before}{label}=\"{value}\"")?;
+        }
+        let before = if labels.is_empty() { '{' } else { ',' };
+        match bound {
+            Some(bound) if bound.is_infinite() => write!(to, "{before}le=\"+Inf\"}}"),
+            Some(bound) => write!(to, "{before}le=\"{bound:?}\"}}"),
+            None if labels.is_empty() => Ok(()),
+            None => to.write_char('}'),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -162,9 +179,15 @@ mod tests {
         assert_eq!(text.lines().count(), 2 + 22 + 3, "{text}");
         let group = Histogram::new(&QUANTITIES);
         group.record(3);
-        let samples = Samples::Histogram(group.read(), 1.0);
-        let text = page(&[Family { name: "group", help: "G.", samples }], Format::Prometheus);
+        let told = |labels| {
+            let samples = Samples::Histogram(vec![Spread { labels, distribution: group.read() }], 1.0);
+            page(&[Family { name: "group", help: "G.", samples }], Format::Prometheus)
+        };
+        let text = told(vec![]);
         assert!(text.contains("group_bucket{le=\"2.0\"} 0\ngroup_bucket{le=\"5.0\"} 1\n"), "{text}");
         assert!(text.ends_with("group_sum 3\ngroup_count 1\n"), "{text}");
+        let text = told(vec![("of", "a"), ("by", "/{b}")]);
+        assert!(text.contains("group_bucket{of=\"a\",by=\"/{b}\",le=\"+Inf\"} 1\n"), "{text}");
+        assert!(text.ends_with("group_count{of=\"a\",by=\"/{b}\"} 1\n"), "{text}");
     }
 }

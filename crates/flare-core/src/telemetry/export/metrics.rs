@@ -3,8 +3,7 @@
 
 use super::about::{About, attribute};
 use super::proto::Message;
-use crate::observe::count::Distribution;
-use crate::observe::metrics::{Family, Labelled, Samples};
+use crate::observe::metrics::{Family, Labelled, Samples, Spread};
 
 const CUMULATIVE: u64 = 2;
 
@@ -47,8 +46,11 @@ fn write(metric: &mut Message, family: &Family, period: Period) {
             });
             sum.number(2, CUMULATIVE).number(3, 1);
         }),
-        Samples::Histogram(distribution, unit) => metric.message(9, |histogram| {
-            histogram.message(1, |point| buckets(point, distribution, *unit, period)).number(2, CUMULATIVE);
+        Samples::Histogram(each, unit) => metric.message(9, |histogram| {
+            each.iter().for_each(|spread| {
+                histogram.message(1, |point| buckets(point, spread, *unit, period));
+            });
+            histogram.number(2, CUMULATIVE);
         }),
     };
 }
@@ -60,7 +62,8 @@ fn number(point: &mut Message, Labelled { labels, value }: &Labelled, period: Pe
 }
 
 /// The same buckets as in `GET /metrics`, each counted by itself.
-fn buckets(point: &mut Message, distribution: &Distribution, unit: f64, period: Period) {
+fn buckets(point: &mut Message, spread: &Spread, unit: f64, period: Period) {
+    let Spread { labels, distribution } = spread;
     let scale = (1.0 / unit).round();
     let (mut bounds, mut counts, mut since) = (Vec::new(), Vec::new(), 0);
     for (count, bound) in distribution.counts.iter().zip(distribution.bounds.each) {
@@ -74,6 +77,7 @@ fn buckets(point: &mut Message, distribution: &Distribution, unit: f64, period: 
     times(point, period);
     point.fixed64(4, distribution.count()).double(5, distribution.sum as f64 / scale);
     point.packed64(6, counts.into_iter()).packed64(7, bounds.into_iter());
+    labels.iter().for_each(|(name, value)| attribute(point, 9, name, value));
 }
 
 fn times(point: &mut Message, Period { start, time }: Period) {

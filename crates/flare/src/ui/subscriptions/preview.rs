@@ -98,7 +98,7 @@ impl Preview {
             let span = |span: flare_model::duration::HumanDuration| short(span.0);
             Row {
                 attempt: planned.attempt,
-                after: if at == 0 { "at once".to_owned() } else { format!("after {}", span(planned.after)) },
+                after: if at == 0 { "at once".to_owned() } else { span(planned.after) },
                 between: match at {
                     0 => String::new(),
                     _ => format!("{} to {}", span(planned.earliest), span(planned.latest)),

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use flare_model::ids::SubscriptionId;
-use http::{HeaderMap, StatusCode};
+use http::HeaderMap;
 use serde_json::json;
 
 use super::head::{Head, Tab, find, ids};
@@ -125,8 +125,7 @@ async fn show(app: &App, id: &str, visit: Visit, form: Form) -> Result<Response,
         form,
         head,
     };
-    let wrong = page.form.has_problem();
-    Ok(html_with(if wrong { StatusCode::BAD_REQUEST } else { StatusCode::OK }, &page))
+    Ok(html_with(page.form.status(), &page))
 }
 
 impl Rows {

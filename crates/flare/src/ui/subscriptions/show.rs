@@ -57,6 +57,8 @@ struct Page {
 struct Now {
     place: String,
     state: &'static str,
+    /// What `since` is the time of.
+    what: &'static str,
     since: String,
     reason: Option<String>,
     counts: Vec<Count>,
@@ -158,6 +160,11 @@ impl Now {
         let now = app.clock.now();
         Ok(Now {
             state: head.state(),
+            // One that has had no success yet is active since it was made.
+            what: match head.state() == "active" && status.last_success_at.is_some() {
+                true => "last success",
+                false => "since",
+            },
             since: text::ago(now, status.since),
             reason: status.reason.clone(),
             counts: counts(head),
