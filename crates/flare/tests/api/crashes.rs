@@ -207,8 +207,7 @@ impl Load {
     /// So many origins begin.
     pub fn begin(story: &Story, origins: u64, seed: u64) -> Load {
         let doorkeeper = watch::Sender::new(Some(story.api()));
-        let mut load =
-            Load { shared: Arc::default(), origins: JoinSet::new(), doorkeeper, dice: Dice(seed) };
+        let mut load = Load { shared: Arc::default(), origins: JoinSet::new(), doorkeeper, dice: Dice(seed) };
         for number in 0..origins {
             let (door, shared) = (load.door(), load.shared.clone());
             load.origins.spawn(origin(number, door, shared, Dice(seed + 10 + number)));

@@ -40,7 +40,8 @@ async fn shards_share_out_the_concurrency() {
     let held = gate.clone();
     let story = Story::with(four_threads(), Receiver::answering(move |_| held.then(slow(20))).await).await;
     let url = story.receiver.url("/told");
-    let body = json!({"endpoint": {"url": url}, "shards": 3, "delivery": {"concurrency": 7, "timeout": "1m"}});
+    let body =
+        json!({"endpoint": {"url": url}, "shards": 3, "delivery": {"concurrency": 7, "timeout": "1m"}});
     let subscription = story.subscribe(body).await;
     for document in 0..100 {
         story.put(document, 1).await;

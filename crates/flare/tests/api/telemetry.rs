@@ -459,7 +459,8 @@ async fn the_same_metrics_as_prometheus_gets(protocol: &'static str) {
     // What the receiver says comes line by line.
     collector
         .until("the same names are sent", |lines| {
-            let names = lines.iter().filter(|line| line["kind"] == "metric").map(|line| line["name"].as_str());
+            let names =
+                lines.iter().filter(|line| line["kind"] == "metric").map(|line| line["name"].as_str());
             let sent: std::collections::BTreeSet<_> = names.flatten().collect();
             assert!(sent.is_subset(&shown), "{:?} are not shown", sent.difference(&shown));
             (sent == shown).then_some(())
