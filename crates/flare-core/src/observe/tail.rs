@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::broadcast::{self, Receiver, Sender};
 use tokio_util::sync::CancellationToken;
 
@@ -35,6 +35,8 @@ pub struct Watcher {
     receiver: Receiver<Entry>,
     watchers: Arc<AtomicUsize>,
     closed: CancellationToken,
+    /// Once it is over: how much of what had ended by then it has yet to hear.
+    left: Option<usize>,
 }
 
 impl Tail {
@@ -60,7 +62,7 @@ impl Tail {
         let room = |watching: usize| (watching < self.most).then_some(watching + 1);
         self.watchers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).ok()?;
         let receiver = self.sender.subscribe();
-        Some(Watcher { receiver, watchers: self.watchers.clone(), closed: self.closed.clone() })
+        Some(Watcher { receiver, watchers: self.watchers.clone(), closed: self.closed.clone(), left: None })
     }
 
     /// Every watcher hears that it is over.
@@ -70,15 +72,26 @@ impl Tail {
 }
 
 impl Watcher {
-    /// The next news; nothing once the node stops.
+    /// The next news; nothing once the node stops and what had ended by then is told. What ends later is not: that
+    /// may go on for as long as somebody listens.
     pub async fn next(&mut self) -> Option<News> {
-        tokio::select! {
-            () = self.closed.cancelled() => None,
-            heard = self.receiver.recv() => match heard {
-                Ok(entry) => Some(News::Ended(entry)),
-                Err(RecvError::Lagged(missed)) => Some(News::Skipped(missed)),
-                Err(RecvError::Closed) => None,
-            },
+        if self.left.is_none() {
+            tokio::select! {
+                biased;
+                () = self.closed.cancelled() => self.left = Some(self.receiver.len()),
+                heard = self.receiver.recv() => return match heard {
+                    Ok(entry) => Some(News::Ended(entry)),
+                    Err(RecvError::Lagged(missed)) => Some(News::Skipped(missed)),
+                    Err(RecvError::Closed) => None,
+                },
+            }
+        }
+        let left = self.left.as_mut()?;
+        *left = left.checked_sub(1)?;
+        match self.receiver.try_recv() {
+            Ok(entry) => Some(News::Ended(entry)),
+            Err(TryRecvError::Lagged(missed)) => Some(News::Skipped(missed)),
+            Err(TryRecvError::Empty | TryRecvError::Closed) => None,
         }
     }
 }
@@ -112,5 +125,20 @@ mod tests {
         let mut last = tail.watch().unwrap();
         tail.close();
         assert!(last.next().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn what_ended_before_the_node_stops_is_told() {
+        let tail = Tail::new(1);
+        let mut watcher = tail.watch().unwrap();
+        let one = compiled(1);
+        (0..20).for_each(|number| tail.tell(entry(&one, number, 0)));
+        tail.close();
+        for number in 0..20 {
+            let Some(News::Ended(next)) = watcher.next().await else { panic!("{number} is not told") };
+            assert_eq!(next.id.number(), number);
+            tail.tell(entry(&one, 99, 0));
+        }
+        assert!(watcher.next().await.is_none(), "what ends later is not waited for");
     }
 }

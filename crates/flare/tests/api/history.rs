@@ -281,7 +281,12 @@ async fn a_change_between_the_modes_survives_a_kill_right_after_it() {
     let slow = |_: &Request| Reply::After(Duration::from_millis(5), Box::new(Reply::Status(200)));
     let mut story = Story::told(Receiver::answering(slow).await).await;
     let subscription = story.subscribe_simply(every()).await;
-    let mut revision = 0;
+    let mut revision = 1;
+    for document in 0..6 {
+        story.put(document, revision).await;
+    }
+    // Before it wants the last ones only.
+    story.receiver.wait_for(6).await;
     for mode in ["last", "all", "last", "all"] {
         for _ in 0..10 {
             revision += 1;

@@ -52,8 +52,9 @@ async fn the_plots_move_with_the_traffic() {
     ] {
         assert!((area(&seen, rate) - expected).abs() < 0.01, "{rate} is not {expected}: {seen:?}");
     }
-    let busy = seen.iter().rfind(|point| point["latency"].is_object()).expect("a point with deliveries");
     for times in ["latency", "attempt", "commit"] {
+        // A change may be committed in one second and delivered in the next.
+        let busy = seen.iter().rfind(|point| point[times].is_object()).expect("a point with some of them");
         let of = |percentile: &str| busy[times][percentile].as_f64().unwrap();
         assert!(0.0 < of("p50") && of("p50") <= of("p95") && of("p95") <= of("p99"), "{times}: {busy}");
         assert!(of("p99") < 30.0, "{times}: {busy}");
