@@ -117,6 +117,8 @@ pub struct Inspection {
     pub failing_since: Option<Timestamp>,
     /// The beginning is not through yet.
     pub preparing: bool,
+    /// Why everything is gone through, if it is.
+    pub sweep: Option<SweepKind>,
     /// A host of its own that does not answer, and when it is tried again.
     pub breaker: Option<(HostKey, Timestamp)>,
     /// By replay: what is left of it.

@@ -46,6 +46,7 @@ impl Shard {
                 seen.filtering.get_or_insert_default().add(filtering);
             }
             if let Some(sweep) = feed.sweeping() {
+                seen.sweep = seen.sweep.or(Some(sweep.kind));
                 seen.preparing |= sweep.kind == SweepKind::Beginning;
                 let left = seen.replays.entry(sweep.replay).or_default();
                 left.sweeping.push((lane.id.lane, sweep.met));

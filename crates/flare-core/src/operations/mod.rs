@@ -51,7 +51,7 @@ pub use replays::{ReplayDraft, ReplayView};
 pub use search::{FoundView, SearchQuery};
 pub use secrets::{Rotation, RotationDraft};
 pub use shards::Rearrangements;
-pub use subscriptions::StatusView;
+pub use subscriptions::{StatusView, SweepView};
 pub use trials::{TestDraft, TestView};
 use trouble::Trouble;
 

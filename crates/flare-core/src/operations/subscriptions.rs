@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flare_model::feed::Failure as LastFailure;
+use flare_model::feed::{Failure as LastFailure, SweepKind};
 use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::invalid::Invalid;
 use flare_model::resource::Resource;
@@ -74,6 +74,30 @@ pub struct FeedView {
     pub dead_letters: u64,
     /// Documents that the client has.
     pub held: u64,
+    /// Why all documents are gone through just now: more may be found that the client is owed.
+    pub sweep: Option<SweepView>,
+}
+
+/// Why all documents are gone through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum SweepView {
+    /// The subscription starts at the beginning.
+    Beginning,
+    /// Someone asked for a replay.
+    Replay,
+    /// The filter was changed.
+    Filter,
+}
+
+impl From<SweepKind> for SweepView {
+    fn from(kind: SweepKind) -> Self {
+        match kind {
+            SweepKind::Beginning => SweepView::Beginning,
+            SweepKind::Replay { .. } => SweepView::Replay,
+            SweepKind::Filter => SweepView::Filter,
+        }
+    }
 }
 
 /// A host that is left alone.
@@ -389,6 +413,7 @@ impl App {
                 in_flight: seen.in_flight,
                 dead_letters: seen.dead_letters,
                 held: seen.held,
+                sweep: seen.sweep.map(SweepView::from),
             },
             delivered: tally.delivered,
             discarded: tally.discarded,

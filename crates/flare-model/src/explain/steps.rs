@@ -223,7 +223,7 @@ pub(super) fn concurrency(evidence: &Evidence, facts: &mut Vec<Fact>) {
     let full = if open >= room { ": it waits for one of them to end" } else { "" };
     add(facts, None, Kind::Rate, format!("{open} of at most {room} requests are open{full}"));
     if condition.sweeping {
-        add(facts, None, Kind::Rate, "a replay or the beginning is under way beside it");
+        add(facts, None, Kind::Rate, "a replay, the beginning or a changed filter is under way beside it");
     }
 }
 

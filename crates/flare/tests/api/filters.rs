@@ -150,13 +150,9 @@ async fn patch(story: &Story, subscription: &str, filter: Value) {
 
 /// Waits until no sweep is under way any more: a changed filter was held against everything.
 async fn swept(story: &Story, subscription: &str) {
-    let id = subscription.rsplit('/').next().unwrap();
-    let path = format!("/explain?document={}&subscription={id}", document_url(0));
-    until("everything is decided again", || async {
-        let explained = story.api().get(&path).await.expect(200).json().to_string();
-        (!explained.contains("is under way beside it")).then_some(())
-    })
-    .await;
+    story
+        .until_status(subscription, "everything is decided again", |status| status["feed"]["sweep"].is_null())
+        .await;
 }
 
 /// Waits until the client is taken to have as many documents, and nothing is owed.
@@ -319,6 +315,8 @@ async fn a_filter_that_changes_during_the_sweep_for_another_is_held_against_ever
     story.receiver.answer(move |_| held.then(Reply::Status(200)));
     patch(&story, &subscription, json!("document.size % 2 == 1")).await;
     story.receiver.wait_for(201).await;
+    let status = story.status(&subscription).await;
+    assert_eq!(status["feed"]["sweep"], "filter", "{status}");
     patch(&story, &subscription, json!("document.size % 2 == 0")).await;
     gate.open();
     holds(&story, &subscription, 100).await;

@@ -19,7 +19,7 @@ use crate::ui::page::{Frame, PageError, Visit, html};
 use crate::ui::pager::encode;
 use crate::ui::text;
 use flare_core::observe::Wanted;
-use flare_core::operations::{App, Done, DriftQuery, DriftView};
+use flare_core::operations::{App, Done, DriftQuery, DriftView, SweepView};
 
 /// Documents shown that the client lacks; the rest is behind a link of the API.
 const LACKING: usize = 10;
@@ -190,13 +190,19 @@ fn counts(head: &Head) -> Vec<Count> {
         let tone = if number > 0 { tone } else { "" };
         Count { label, value: text::number(number), tone, hint }
     };
+    let lagging = match feed.sweep {
+        None => "changes that it does not have yet",
+        Some(SweepView::Beginning) => "so far; everything there is, is being gone through",
+        Some(SweepView::Replay) => "so far; a replay goes through everything",
+        Some(SweepView::Filter) => "so far; the changed filter goes through everything",
+    };
     let open = if head.is_passive() { "Leased" } else { "In flight" };
     vec![
         count("Delivered", status.delivered, "", "notifications that the client took"),
         count("Failed", status.failed, "warn", "attempts that were not taken"),
         count("Discarded", status.discarded, "", "dropped, as the client asked"),
         count("Held", feed.held, "", "documents that the client has"),
-        count("Lagging", feed.lagging, "warn", "changes that it does not have yet"),
+        count("Lagging", feed.lagging, "warn", lagging),
         count("Waiting", feed.waiting, "warn", "documents waiting for a retry"),
         count(open, feed.in_flight, "", "open right now"),
         count("Dead letters", feed.dead_letters, "bad", "documents that were given up"),
