@@ -13,7 +13,7 @@ mod node;
 mod objects;
 mod observe;
 mod operations;
-#[cfg(feature = "cpu-profile")]
+#[cfg(any(feature = "cpu-profile", feature = "heap-profile"))]
 mod profile;
 mod registry;
 mod telemetry;
@@ -25,8 +25,14 @@ use cli::{Cli, Command, Exit};
 
 /// A delivery takes some twenty small pieces of memory and gives them back: with this allocator it costs a tenth less
 /// than with the system's (docs/performance.md).
+#[cfg(not(feature = "heap-profile"))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// The one that can say who holds memory.
+#[cfg(feature = "heap-profile")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> Exit {
     let cli = match Cli::of_process() {

@@ -1,6 +1,7 @@
 //! `/debug/pprof/`: profiles of this process, for whoever runs it. In: a request, and who sends it. Out: whether that is
 //! somebody who may.
 
+mod format;
 pub mod heap;
 pub mod profile;
 
