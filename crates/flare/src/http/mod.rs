@@ -18,7 +18,6 @@ mod table;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::get;
 use http::{Method, Uri};
 
 use crate::operations::App;
@@ -35,9 +34,6 @@ pub fn routes(app: Arc<App>) -> Router {
     operations
         .fold(Router::new(), |router, operation| operation.add_to(router))
         .merge(pages)
-        // For whoever runs the process; no part of the API.
-        .route("/debug/pprof/profile", get(debug::profile::handle))
-        .route("/debug/pprof/heap", get(debug::heap::handle))
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
         .with_state(app)

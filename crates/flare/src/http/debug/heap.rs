@@ -9,6 +9,7 @@ use http::header::HeaderMap;
 use super::format::Format;
 use super::{Peer, admit};
 use crate::http::error::ApiError;
+use crate::http::openapi::Notes;
 use crate::http::{AppState, page};
 use crate::operations::App;
 
@@ -28,6 +29,12 @@ pub async fn handle(
         }
     }
     take(&app, format).await
+}
+
+/// What the description says of it.
+pub fn describe(it: &mut Notes<'_>) {
+    it.is("takeHeapProfile", "Node", "Who holds memory now");
+    super::describe(it, "--features heap-profile");
 }
 
 #[cfg(not(feature = "heap-profile"))]

@@ -7,10 +7,12 @@ use axum::extract::State;
 use axum::response::Response;
 use http::Uri;
 use http::header::HeaderMap;
+use serde_json::json;
 
 use super::format::Format;
 use super::{Peer, admit};
 use crate::http::error::ApiError;
+use crate::http::openapi::Notes;
 use crate::http::{AppState, page, query};
 use crate::operations::App;
 
@@ -40,6 +42,21 @@ pub async fn handle(
         return Err(ApiError::bad_request(detail));
     }
     take(&app, time, format).await
+}
+
+/// What the description says of it.
+pub fn describe(it: &mut Notes<'_>) {
+    let (usual, longest) = (USUAL.min(it.config.debug.maximum_profile), it.config.debug.maximum_profile);
+    let seconds = json!({
+        "type": "integer", "minimum": 1, "maximum": longest.as_secs(), "default": usual.as_secs(),
+    });
+    it.is("takeCpuProfile", "Node", "What the process spends processor time on").query(
+        "seconds",
+        seconds,
+        "For so long the process is watched, and the answer waits.",
+        json!(1),
+    );
+    super::describe(it, "--features cpu-profile");
 }
 
 #[cfg(not(feature = "cpu-profile"))]
