@@ -314,9 +314,13 @@ fn plan(
     })
 }
 
-/// How Flare speaks TLS to others.
+/// How Flare speaks TLS to others: to those for whom a public authority vouches.
 pub fn tls() -> anyhow::Result<Arc<rustls::ClientConfig>> {
-    let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    tls_trusting(rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() })
+}
+
+/// The same, to those for whom one of these authorities does.
+pub fn tls_trusting(roots: rustls::RootCertStore) -> anyhow::Result<Arc<rustls::ClientConfig>> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
