@@ -149,6 +149,11 @@ test('resources are listed and shown, and one that is followed is not deleted', 
     await page.getByRole('heading', { name: resource.endpoint }).waitFor();
     await watch.check();
     await watch.picture('resource');
+    await page.locator('main').getByRole('link', { name: '3', exact: true }).click();
+    await page.waitForURL(`**/ui/resources/${resource.id}/subscriptions`);
+    await page.getByRole('link', { name: receiver.url('/slow/{id}') }).waitFor();
+    await page.goBack();
+    await page.getByRole('heading', { name: resource.endpoint }).waitFor();
     await page.getByRole('button', { name: 'Delete' }).click();
     await page.getByRole('dialog').getByText('It has 3 subscriptions').waitFor();
     await page.getByRole('button', { name: 'Delete it' }).click();

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
+import { until } from './support/flare.mjs';
 import { World, onPage } from './support/world.mjs';
 
 let world, ok, fail, filtered;
@@ -94,7 +95,7 @@ test('a form has the words of the API beside the field that they are about, and 
     const secret = await page.locator('#fresh-secret').innerText();
     assert.match(secret, /^whsec_/);
     await page.getByRole('button', { name: 'Copy the secret' }).click();
-    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), secret);
+    await until('the secret is copied', async () => (await page.evaluate(() => navigator.clipboard.readText())) === secret);
     await watch.check();
     await page.getByRole('link', { name: 'To the subscription' }).click();
     await page.getByRole('heading', { level: 1, name: '/made/{id}' }).waitFor();

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
+import { until } from './support/flare.mjs';
 import { World, onPage } from './support/world.mjs';
 
 let world, ok, slow, broken;
@@ -215,3 +216,16 @@ test('a client that asks is told how, and its leases are seen', () =>
     assert.equal(settled.messages?.[0]?.outcome ?? settled.outcomes?.[0], 'settled');
     await leased.getByText('0', { exact: true }).waitFor();
   }));
+
+test('on a phone the tabs are shown from where the present one is', async () => {
+  await onPage(world, { width: 'narrow' }, async (page) => {
+    for (const [path, name] of [['/attempts', 'Attempts'], ['/edit', 'Settings']]) {
+      await page.goto(`/ui/subscriptions/${ok.id}${path}`);
+      const tab = page.locator('.tab-strip .active', { hasText: name });
+      await until(`${name} is in sight`, async () => {
+        const { x, width } = await tab.boundingBox();
+        return x >= 0 && x + width <= page.viewportSize().width;
+      });
+    }
+  });
+});

@@ -22,8 +22,8 @@ use tracing_subscriber::fmt::{FmtContext, FormattedFields};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::config::{LogConfig, LogFormat, LogOutput};
 use crate::version;
+use flare_core::config::{LogConfig, LogFormat, LogOutput};
 
 /// Keep it until the process ends; dropping it brings a log file to the disk.
 #[must_use = "dropping it ends the care for the log file"]

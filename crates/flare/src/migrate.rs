@@ -7,7 +7,7 @@ use flare_embedded::migrations;
 use serde_json::json;
 
 use crate::cli::{Exit, Format, Migrate};
-use crate::config;
+use flare_core::config;
 
 /// Runs the command.
 pub fn run(action: &Migrate, output: Format, out: &mut dyn Write) -> anyhow::Result<Exit> {

@@ -13,18 +13,19 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{self, Config, Loaded};
-use crate::door::{Clock, SystemClock};
 use crate::http;
-use crate::journey::passive::PassiveLimits;
-use crate::journey::{BreakerSettings, Dialler, Journey, Plan, ReadLimits, Report, ShardLimits};
-use crate::network::Destinations;
-use crate::observe;
-use crate::operations::{App, Notices, Rearrangements};
-use crate::telemetry::Telemetry;
-use crate::ui;
-use crate::vault::Vault;
+use crate::ui::{self, live::Live};
 use crate::version;
+use flare_core::config::{self, Config, Loaded};
+use flare_core::door::{Clock, SystemClock};
+use flare_core::journey::passive::PassiveLimits;
+use flare_core::journey::{BreakerSettings, Dialler, Journey, Plan, ReadLimits, Report, ShardLimits};
+use flare_core::network::Destinations;
+use flare_core::observe;
+use flare_core::operations::{App, Notices, Rearrangements};
+use flare_core::telemetry::Telemetry;
+use flare_core::tls;
+use flare_core::vault::Vault;
 
 /// An opened engine.
 enum Engine {
@@ -153,7 +154,11 @@ async fn serve(loaded: Loaded, cores: usize, company: Company) -> anyhow::Result
     let store = engine.store();
     let app =
         App::new(config, clock, store, journey, destinations, notices, rearrangements, vault, telemetry);
-    let app = Arc::new(app.showing(settings));
+    let live = Arc::new(Live::new(app.config.ui.listeners));
+    let (routes, patterns) = http::site(app.config.ui.enabled.then(|| live.clone())).into_parts();
+    let watch = Arc::new(http::Watch::new(patterns, app.clock.clone()));
+    let app = app.built_from(version::SHA).showing(settings);
+    let app = Arc::new(app.listening_on(addr).counting(watch.traffic.clone()));
     app.load().await.context("reading the catalog")?;
     let (resources, subscriptions) = app.registry.counts();
     tracing::info!(
@@ -186,8 +191,8 @@ async fn serve(loaded: Loaded, cores: usize, company: Company) -> anyhow::Result
         async move { app.keep_house().await }
     });
     chores.spawn({
-        let app = app.clone();
-        async move { ui::live::run(&app).await }
+        let (app, live) = (app.clone(), live.clone());
+        async move { ui::live::run(&app, &live).await }
     });
     chores.spawn({
         let app = app.clone();
@@ -197,8 +202,8 @@ async fn serve(loaded: Loaded, cores: usize, company: Company) -> anyhow::Result
         let app = app.clone();
         async move { app.export_metrics().await }
     });
-    let server =
-        http::server::serve(listener, http::routes(app.clone()), &app.config.http.server, stop.clone());
+    let routes = routes.with_state(app.clone());
+    let server = http::server::serve(listener, routes, watch, &app.config.http.server, stop.clone());
     let mut server = std::pin::pin!(server);
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -262,7 +267,7 @@ fn plan(
     let threads = config.delivery.thread_count(cores);
     let client = &config.http.client;
     let delivery = &config.delivery;
-    let tls = tls()?;
+    let tls = tls::client()?;
     let diallers = (0..threads).map(|_| Dialler { destinations: destinations.clone(), tls: tls.clone() });
     Ok(Plan {
         store,
@@ -312,20 +317,4 @@ fn plan(
         },
         tracer: None,
     })
-}
-
-/// How Flare speaks TLS to others: to those for whom a public authority vouches.
-pub fn tls() -> anyhow::Result<Arc<rustls::ClientConfig>> {
-    tls_trusting(rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() })
-}
-
-/// The same, to those for whom one of these authorities does.
-pub fn tls_trusting(roots: rustls::RootCertStore) -> anyhow::Result<Arc<rustls::ClientConfig>> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .context("setting up TLS")?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(Arc::new(config))
 }

@@ -1,10 +1,8 @@
 //! In: what the build script found out. Out: which Flare this is.
 
+pub use flare_core::version::VERSION;
 use schemars::JsonSchema;
 use serde::Serialize;
-
-/// `<major>.<minor>.<patch>`.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The git commit it was built from, short; `unknown` where there was none.
 pub const SHA: &str = env!("BUILT_SHA");

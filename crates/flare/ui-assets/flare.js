@@ -59,6 +59,15 @@
     if (choice) choice.checked = true;
   });
 
+  // Tabs that do not all fit are shown from where the present one is.
+  const reveal = () => document.querySelectorAll(".tab-strip").forEach((strip) => {
+    const tab = strip.querySelector(".active");
+    if (tab) strip.scrollLeft = tab.offsetLeft - (strip.clientWidth - tab.offsetWidth) / 2;
+  });
+  document.addEventListener("DOMContentLoaded", reveal);
+  document.addEventListener("turbo:load", reveal);
+  addEventListener("resize", reveal);
+
   // Turbo's own bar brings a style of its own, which the policy of the pages does not let in.
   document.addEventListener("DOMContentLoaded", () => window.Turbo?.config && (window.Turbo.config.drive.progressBarDelay = 1e9));
   let waiting;

@@ -101,6 +101,8 @@ export class Watch {
   async picture(name) {
     const size = this.page.viewportSize();
     await this.page.evaluate(() => scrollTo(0, 0));
+    // Nothing is pointed at.
+    await this.page.mouse.move(1, 1);
     for (const [width, viewport] of Object.entries(WIDTHS)) {
       await this.page.setViewportSize(viewport);
       for (const scheme of ['light', 'dark']) {
@@ -109,8 +111,9 @@ export class Watch {
         const path = join(ROOT, PICTURES, `${name}-${width}-${scheme}.png`);
         await mkdir(dirname(path), { recursive: true });
         const height = await this.page.evaluate(() => document.documentElement.scrollHeight);
-        // A phone's page is shown beyond its window, but not without end.
-        const shown = width === 'narrow' ? Math.min(height, TALLEST) : viewport.height;
+        // A phone's page is shown beyond its window, but not without end, and not behind a question.
+        const asked = await this.page.evaluate(() => document.querySelector('dialog[open]') !== null);
+        const shown = width === 'narrow' && !asked ? Math.min(height, TALLEST) : viewport.height;
         const clip = { x: 0, y: 0, width: viewport.width, height: shown };
         await this.page.screenshot({ path, fullPage: true, clip, animations: 'disabled', caret: 'hide' });
       }

@@ -221,7 +221,7 @@ pub(super) fn concurrency(evidence: &Evidence, facts: &mut Vec<Fact>) {
     let condition = &evidence.condition;
     let (open, room) = (condition.in_flight, condition.room);
     let full = if open >= room { ": it waits for one of them to end" } else { "" };
-    add(facts, None, Kind::Rate, format!("{open} of {room} requests that may be open are{full}"));
+    add(facts, None, Kind::Rate, format!("{open} of at most {room} requests are open{full}"));
     if condition.sweeping {
         add(facts, None, Kind::Rate, "a replay or the beginning is under way beside it");
     }
@@ -251,7 +251,8 @@ pub(super) fn why(known: &Known, glimpse: &Glimpse, settings: &Settings) -> Stri
         return match (standing.replay, &standing.trouble) {
             (0, None) => format!("set aside while its request was open, due at {due}{still}"),
             (0, Some(trouble)) => {
-                format!("waiting for retry at {due} after {} failed attempts{still}", trouble.attempts)
+                let failed = if trouble.attempts == 1 { "attempt" } else { "attempts" };
+                format!("waiting for retry at {due} after {} failed {failed}{still}", trouble.attempts)
             }
             (replay, _) => format!("waiting for replay rpl_{replay}, due at {due}{still}"),
         };

@@ -38,7 +38,8 @@ impl Feed {
         true
     }
 
-    /// The sweep meets the next row beyond its position, in order of `seq`.
+    /// The sweep meets the next row beyond its position, in order of `seq`. It does not end with its last row, but with
+    /// [`Feed::sweep_to`]: whoever says that a page is through must not say it of the sweep that comes next.
     pub fn sweep(
         &mut self,
         row: &Row,
@@ -48,7 +49,6 @@ impl Feed {
     ) -> Filled {
         let Some(sweep) = &self.sweep else { return Filled::Passed };
         if row.seq > sweep.end {
-            self.sweep_to(row.seq);
             return Filled::Passed;
         }
         if !self.may_be_asked_for(row) {
@@ -85,14 +85,16 @@ impl Feed {
         let replay = sweep.replay;
         let counted =
             matches!(sweep.kind, SweepKind::Replay { since } if updated_at >= since && !row.deleted);
-        if let Some(sweep) = self.sweep.as_mut().filter(|_| counted) {
-            sweep.met += 1;
+        if let Some(sweep) = &mut self.sweep {
+            sweep.met += u64::from(counted);
+            sweep.position = sweep.position.max(row.seq);
         }
-        self.sweep_to(row.seq);
+        self.delta.dirty = true;
         if wanted && self.request(row, replay, now) { Filled::Taken } else { Filled::Passed }
     }
 
-    /// Every row up to `seq` has been met by the sweep. Returns whether the sweep is through.
+    /// Every row up to `seq` has been met by the sweep. Returns whether it is through; the one that a changed filter
+    /// needs may have begun then.
     pub fn sweep_to(&mut self, seq: Seq) -> bool {
         let Some(sweep) = &mut self.sweep else { return true };
         sweep.position = sweep.position.max(seq).min(sweep.end);

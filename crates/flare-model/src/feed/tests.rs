@@ -129,6 +129,7 @@ fn a_sweep_leaves_what_changed_after_its_end_to_the_reader() {
     assert!(feed.start_sweep(SweepKind::Replay { since: NOW }, 6));
     assert!(!feed.start_sweep(SweepKind::Replay { since: NOW }, 7), "one at a time");
     assert_eq!(feed.sweep(&row(2, 2), NOW, NOW, &mut Everything), Filled::Passed);
+    assert!(feed.sweep_to(Seq(2)), "the page is through, and so is the sweep");
     assert_eq!(feed.sweeping(), None);
 }
 

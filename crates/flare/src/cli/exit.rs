@@ -2,7 +2,7 @@
 
 use std::process::{ExitCode, Termination};
 
-use crate::config::Problems;
+use flare_core::config::Problems;
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use clap_complete::Shell;
 pub use demo::DemoArgs;
 pub use exit::Exit;
 
-use crate::config::{Flag, Sources};
+use flare_core::config::{Flag, Sources};
 
 /// Tracks documents behind HTTP endpoints and brings every subscribed client to the newest state.
 #[derive(Debug, Parser)]

@@ -24,10 +24,10 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{DemoArgs, Exit, Format};
-use crate::config::{self, Flag, Loaded, Sources};
-use crate::door::random_bytes;
 use crate::logging;
 use crate::node::{self, Company};
+use flare_core::config::{self, Flag, Loaded, Sources};
+use flare_core::door::random_bytes;
 use play::{Ended, Stage};
 pub use scratch::Scratch;
 use world::Snapshot;

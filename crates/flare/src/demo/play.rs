@@ -25,7 +25,7 @@ use super::{Summary, origin, puller, receiver};
 use crate::cli::Format;
 use crate::cli::remote::client::{Client, parse_url};
 use crate::cli::remote::is_broken_pipe;
-use crate::door::SystemClock;
+use flare_core::door::SystemClock;
 
 /// How long everybody may take to catch up once the shop is closed.
 const PATIENCE: Duration = Duration::from_secs(90);

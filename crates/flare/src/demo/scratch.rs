@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-use crate::door::fresh_id;
+use flare_core::door::fresh_id;
 
 /// How the names of these directories begin.
 const PREFIX: &str = "flare-demo";

@@ -188,7 +188,7 @@ mod tests {
     use super::super::role::Role;
     use super::super::world::World;
     use super::*;
-    use crate::door::ManualClock;
+    use flare_core::door::ManualClock;
 
     #[derive(Clone, Default)]
     struct Paper(Arc<Mutex<Vec<u8>>>);

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use serde_json::{Value, json};
 
 use super::thing::{Kind, Thing};
-use crate::door::Chance;
+use flare_core::door::Chance;
 
 /// How many products there are.
 pub const PRODUCTS: u32 = 24;

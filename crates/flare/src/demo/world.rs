@@ -12,7 +12,7 @@ use super::inbox::{Gap, Inbox, Notification, Truth};
 use super::role::{Mood, Role};
 use super::shop::Change;
 use super::thing::Thing;
-use crate::door::{Chance, Clock};
+use flare_core::door::{Chance, Clock};
 
 /// What the parts of a demo share.
 pub struct World {

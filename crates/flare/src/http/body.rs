@@ -9,8 +9,8 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::{Deserialize, Serialize};
 
 use super::error::ApiError;
-use crate::objects::Objects;
-use crate::operations::App;
+use flare_core::objects::Objects;
+use flare_core::operations::App;
 
 /// Reads a whole body. One that announces more than the limit is refused before a byte of it is read.
 pub async fn read(app: &App, headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {

@@ -9,8 +9,8 @@ use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::journey::accept::Refused;
-use crate::operations::Failure;
+use flare_core::journey::accept::Refused;
+use flare_core::operations::Failure;
 
 /// An answer that is not a success.
 #[derive(Debug)]

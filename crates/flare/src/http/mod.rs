@@ -12,31 +12,32 @@ pub mod page;
 pub mod query;
 mod resources;
 pub mod server;
+mod site;
 mod subscriptions;
 mod table;
+mod watch;
 
 use std::sync::Arc;
 
-use axum::Router;
 use http::{Method, Uri};
 
-use crate::operations::App;
-use crate::ui;
+use crate::ui::{self, live::Live};
 use error::ApiError;
+use flare_core::operations::App;
+pub use site::Site;
+pub use watch::Watch;
 
 /// How handlers get at the node.
 pub type AppState = axum::extract::State<Arc<App>>;
 
 /// All routes: those of the [`table`], and what is answered elsewhere.
-pub fn routes(app: Arc<App>) -> Router {
-    let pages = if app.config.ui.enabled { ui::routes() } else { Router::new() };
+pub fn site(pages: Option<Arc<Live>>) -> Site {
+    let pages = pages.map(ui::routes).unwrap_or_default();
     let operations = table::operations().into_iter();
     operations
-        .fold(Router::new(), |router, operation| operation.add_to(router))
+        .fold(Site::default(), |site, operation| operation.add_to(site))
         .merge(pages)
-        .fallback(unknown_path)
-        .method_not_allowed_fallback(wrong_method)
-        .with_state(app)
+        .with(|router| router.fallback(unknown_path).method_not_allowed_fallback(wrong_method))
 }
 
 async fn unknown_path(uri: Uri) -> ApiError {

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use super::body;
 use super::error::ApiError;
-use crate::operations::App;
+use flare_core::operations::App;
 
 /// Which part of a list.
 #[derive(Clone, Copy, Debug, PartialEq)]

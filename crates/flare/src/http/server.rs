@@ -13,13 +13,14 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::debug;
-use crate::config::HttpServerConfig;
+use super::{Watch, debug};
+use flare_core::config::HttpServerConfig;
 
 /// Serves until `stop`; then answers what has begun and returns.
 pub async fn serve(
     listener: TcpListener,
     routes: Router,
+    watch: Arc<Watch>,
     config: &HttpServerConfig,
     stop: CancellationToken,
 ) {
@@ -48,9 +49,19 @@ pub async fn serve(
         };
         let _ = stream.set_nodelay(true);
         let routes = TowerToHyperService::new(routes.clone());
+        let connected = watch.traffic.connected();
+        let watch = watch.clone();
         let service = service_fn(move |mut request| {
             debug::introduce(&mut request, peer);
-            routes.call(request)
+            let (underway, watch) = (watch.begin(&request), watch.clone());
+            let answering = routes.call(request);
+            async move {
+                let answered = answering.await;
+                if let Ok(answer) = &answered {
+                    underway.answered(answer.status(), watch.clock.monotonic());
+                }
+                answered
+            }
         });
         let connection = protocol.serve_connection(TokioIo::new(stream), service);
         let stop = stop.clone();
@@ -66,7 +77,7 @@ pub async fn serve(
             if let Err(error) = ended {
                 tracing::debug!(error = %error, "a connection ended early");
             }
-            drop(permit);
+            drop((connected, permit));
         });
     }
     connections.close();

@@ -15,7 +15,7 @@ use tikv_jemalloc_ctl::{Access as _, AsName as _, profiling};
 
 use super::jeheap::{self, Unreadable};
 use super::{Profile, Stack, Unit, alone};
-use crate::door::{Clock, fresh_id};
+use flare_core::door::{Clock, fresh_id};
 
 /// Why there is no profile.
 #[derive(Debug, thiserror::Error)]

@@ -1,18 +1,19 @@
 //! `GET /ui/cluster`: the nodes, which is one for now, and how it is.
 
 use askama::Template;
+use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
-use flare_model::duration::HumanDuration;
+use flare_model::time::Timestamp;
 
-use super::live::{self, Topic};
+use super::live::{self, Listeners, Topic};
 use super::page::{Frame, PageError, Section, Visit, html};
 use super::text;
 use crate::http::AppState;
 use crate::http::error::ApiError;
-use crate::observe::Gauges;
-use crate::operations::{App, Done};
 use crate::version;
+use flare_core::observe::Gauges;
+use flare_core::operations::{App, Done};
 
 #[derive(Template)]
 #[template(path = "cluster.html")]
@@ -27,7 +28,7 @@ struct Page {
 struct Node {
     version: &'static str,
     sha: &'static str,
-    built: &'static str,
+    built: String,
     started: String,
     uptime: String,
     address: String,
@@ -49,8 +50,8 @@ pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, Page
 }
 
 /// What moves, as it moves.
-pub async fn live(State(app): AppState) -> Result<Response, ApiError> {
-    live::listen(&app, Topic::Cluster)
+pub async fn live(State(app): AppState, Extension(live): Listeners) -> Result<Response, ApiError> {
+    live::listen(&app, &live, Topic::Cluster)
 }
 
 /// The streams of the page.
@@ -67,10 +68,12 @@ impl Node {
         Ok(Node {
             version: version::VERSION,
             sha: version::SHA,
-            built: version::BUILD_TIME,
+            built: version::BUILD_TIME
+                .parse::<Timestamp>()
+                .map_or(version::BUILD_TIME.to_owned(), text::moment),
             started: text::moment(app.started_at),
-            uptime: HumanDuration(uptime).to_string(),
-            address: app.config.http.server.addr.to_string(),
+            uptime: text::fine(uptime),
+            address: app.address.to_string(),
             store: format!("{:?}", app.config.provider.store).to_lowercase(),
             path: app.config.provider.embedded.path.display().to_string(),
             cores: cores as u64,

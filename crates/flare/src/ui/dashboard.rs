@@ -3,17 +3,18 @@
 use std::time::Duration;
 
 use askama::Template;
+use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 
-use super::live::{self, Topic};
+use super::live::{self, Listeners, Topic};
 use super::page::{Frame, PageError, Section, Visit, html};
 use super::plot::{Drawing, Join, Line, Plot, Unit, Window};
 use super::text;
 use crate::http::AppState;
 use crate::http::error::ApiError;
-use crate::observe::{Gauges, Percentiles, Point, Series};
-use crate::operations::{App, Done};
+use flare_core::observe::{Gauges, Percentiles, Point, Series};
+use flare_core::operations::{App, Done};
 
 /// Clients in trouble that are shown; the list of subscriptions has all.
 const TROUBLED: usize = 8;
@@ -29,10 +30,21 @@ pub enum Range {
     Hours,
     /// A day.
     Day,
+    /// Seven days.
+    Week,
+    /// Thirty days.
+    Month,
 }
 
 impl Range {
-    const ALL: [Range; 4] = [Range::Minutes, Range::HalfHour, Range::Hours, Range::Day];
+    const ALL: [Range; 6] =
+        [Range::Minutes, Range::HalfHour, Range::Hours, Range::Day, Range::Week, Range::Month];
+
+    /// Those that a history which goes back so far has something for.
+    fn offered(longest: Duration) -> Vec<Range> {
+        let within = |range: &Range| *range == Range::Minutes || range.span() <= longest;
+        Range::ALL.into_iter().filter(within).collect()
+    }
 
     fn of(text: Option<&str>) -> Range {
         Range::ALL.into_iter().find(|range| Some(range.name()) == text).unwrap_or(Range::Minutes)
@@ -45,6 +57,8 @@ impl Range {
             Range::HalfHour => "30m",
             Range::Hours => "2h",
             Range::Day => "24h",
+            Range::Week => "7d",
+            Range::Month => "30d",
         }
     }
 
@@ -58,6 +72,8 @@ impl Range {
             Range::HalfHour => "30 min",
             Range::Hours => "2 h",
             Range::Day => "24 h",
+            Range::Week => "7 days",
+            Range::Month => "30 days",
         }
     }
 
@@ -67,6 +83,8 @@ impl Range {
             Range::HalfHour => 1800,
             Range::Hours => 7200,
             Range::Day => 86_400,
+            Range::Week => 7 * 86_400,
+            Range::Month => 30 * 86_400,
         })
     }
 }
@@ -76,7 +94,7 @@ impl Range {
 struct Page {
     frame: Frame,
     range: Range,
-    ranges: [Range; 4],
+    ranges: Vec<Range>,
     now: Now,
 }
 
@@ -112,12 +130,17 @@ pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, Page
     let range = Range::of(visit.query("range").as_deref());
     let now = Now::of(&app, range).await?;
     let frame = visit.frame(Section::Dashboard, "Dashboard");
-    Ok(html(&Page { frame, range, ranges: Range::ALL, now }))
+    let ranges = Range::offered(app.history.longest());
+    Ok(html(&Page { frame, range, ranges, now }))
 }
 
 /// What moves, as it moves.
-pub async fn live(State(app): AppState, visit: Visit) -> Result<Response, ApiError> {
-    live::listen(&app, Topic::Dashboard(Range::of(visit.query("range").as_deref())))
+pub async fn live(
+    State(app): AppState,
+    Extension(live): Listeners,
+    visit: Visit,
+) -> Result<Response, ApiError> {
+    live::listen(&app, &live, Topic::Dashboard(Range::of(visit.query("range").as_deref())))
 }
 
 /// The streams of the dashboard.
@@ -131,7 +154,7 @@ impl Now {
         let (resources, _) = app.registry.counts();
         let lanes = app.store.documents.lanes().await?;
         let series = app.history.last(range.span());
-        let newest = app.history.last(Duration::from_secs(3)).points.pop();
+        let newest = app.history.newest();
         let rate = |read: fn(&Point) -> f64| Unit::PerSecond.say(newest.as_ref().map_or(0.0, read));
         let latency = series.points.iter().rev().find_map(|point| point.latency);
         Ok(Now {
@@ -144,7 +167,14 @@ impl Now {
             latency: latency.map_or_else(|| "none yet".to_owned(), |latency| Unit::Time.say(latency.p95)),
             gauges: app.history.latest().map(|sample| sample.gauges.clone()).unwrap_or_default(),
             troubled: troubled(app).await?,
-            plots: plots(&series, &Window { now: app.clock.now(), span: range.span(), step: series.step }),
+            plots: plots(
+                &series,
+                &Window {
+                    now: app.clock.now(),
+                    span: shown(range, app.clock.monotonic()),
+                    step: series.step,
+                },
+            ),
         })
     }
 
@@ -156,6 +186,15 @@ impl Now {
     fn states(&self) -> Vec<(&'static str, u64)> {
         self.gauges.subscriptions.each().into_iter().filter(|(_, quantity)| *quantity > 0).collect()
     }
+}
+
+/// How much of a range is shown while the process is younger than that: a plot of five minutes of which all but ten
+/// seconds are empty shows nothing. Round, so that the plot does not change its scale all the time.
+fn shown(range: Range, age: Duration) -> Duration {
+    const MINUTES: [u64; 11] = [1, 2, 5, 10, 30, 60, 120, 360, 720, 1440, 4320];
+    let round =
+        MINUTES.map(|minutes| Duration::from_secs(minutes * 60)).into_iter().find(|round| *round >= age);
+    round.map_or(range.span(), |round| round.min(range.span()))
 }
 
 async fn troubled(app: &App) -> Done<Vec<Troubled>> {
@@ -214,7 +253,7 @@ fn plots(series: &Series, window: &Window) -> Vec<Drawing> {
         },
         Plot {
             id: "latency",
-            title: "From change to client",
+            title: "Change to client",
             unit: Unit::Time,
             join: Join::Highest,
             lines: percentiles(|point| point.latency),
@@ -248,4 +287,32 @@ fn plots(series: &Series, window: &Window) -> Vec<Drawing> {
         },
     ];
     plots.into_iter().map(|plot| plot.draw(window)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_young_process_shows_as_much_as_it_has() {
+        for (range, age, seconds) in [
+            (Range::Minutes, 3, 60),
+            (Range::Minutes, 61, 120),
+            (Range::Minutes, 299, 300),
+            (Range::Minutes, 100_000, 300),
+            (Range::Day, 61, 120),
+            (Range::Day, 86_399, 86_400),
+            (Range::Month, 86_401, 3 * 86_400),
+            (Range::Month, 10_000_000, 30 * 86_400),
+        ] {
+            let shown = shown(range, Duration::from_secs(age));
+            assert_eq!(shown, Duration::from_secs(seconds), "{range:?} after {age} s");
+        }
+    }
+
+    #[test]
+    fn only_ranges_that_the_history_reaches_are_offered() {
+        let offered = |hours: u64| Range::offered(Duration::from_secs(hours * 3600)).len();
+        assert_eq!([offered(0), offered(1), offered(24), offered(168), offered(8784)], [1, 2, 4, 5, 6]);
+    }
 }

@@ -6,13 +6,12 @@ use axum::response::Response;
 use flare_model::explain::{Explanation, Verdict};
 use flare_model::ids::SubscriptionId;
 use flare_model::invalid::Invalid;
-use http::StatusCode;
 
 use super::form::Form;
 use super::page::{Frame, PageError, Section, Visit, html_with};
 use super::text;
 use crate::http::AppState;
-use crate::operations::{App, Done, Failure};
+use flare_core::operations::{App, Done, Failure};
 
 const FIELDS: &[&str] = &["document", "subscription"];
 
@@ -49,9 +48,8 @@ pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, Page
             Err(failure) => form.refuse(failure)?,
         }
     }
-    let status = if form.has_problem() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
     let frame = visit.frame(Section::Explain, "Explain");
-    Ok(html_with(status, &Page { frame, form, answer }))
+    Ok(html_with(form.status(), &Page { frame, form, answer }))
 }
 
 async fn explain(app: &App, form: &Form) -> Done<Answer> {

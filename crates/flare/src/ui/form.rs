@@ -3,14 +3,14 @@
 
 use axum::body::Body;
 use flare_model::invalid::Invalid;
-use http::{HeaderMap, Uri};
+use http::{HeaderMap, StatusCode, Uri};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::page::PageError;
 use crate::http::body;
 use crate::http::page::pairs_of;
-use crate::operations::{App, Failure};
+use flare_core::operations::{App, Failure};
 
 /// A form that is shown: its fields, what is in them, and what is wrong.
 ///
@@ -85,9 +85,9 @@ impl Form {
         self.problem.as_ref().filter(|problem| problem.field.is_none()).map(|problem| problem.text.as_str())
     }
 
-    /// Whether something is wrong.
-    pub fn has_problem(&self) -> bool {
-        self.problem.is_some()
+    /// The status of a page that shows it: a mistake is 400.
+    pub fn status(&self) -> StatusCode {
+        if self.problem.is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK }
     }
 
     /// The form again with what an operation said against it. What is not for the user to mend is a page of its own.

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -20,7 +21,10 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use super::dashboard::{self, Range};
 use super::{cluster, subscriptions};
 use crate::http::error::ApiError;
-use crate::operations::App;
+use flare_core::operations::App;
+
+/// How a page that moves gets at those who listen.
+pub type Listeners = Extension<Arc<Live>>;
 
 /// What can be listened to. A page that moves has one of its own, and an arm in [`render`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -71,13 +75,10 @@ impl Live {
             )
         })?;
         let mut topics = self.topics.lock();
-        let mut receiver =
-            topics.entry(topic).or_insert_with(|| watch::Sender::new(Bytes::new())).subscribe();
-        if receiver.borrow().is_empty() {
-            self.wanted.notify_one();
-        } else {
-            receiver.mark_changed();
-        }
+        let receiver = topics.entry(topic).or_insert_with(|| watch::Sender::new(Bytes::new())).subscribe();
+        // The event that others got last may be older than the page that begins to listen, and would take back what it
+        // shows; a new one is made at once.
+        self.wanted.notify_one();
         Ok((room, receiver))
     }
 
@@ -96,18 +97,18 @@ impl Live {
 }
 
 /// Renders what is listened to, for as long as the node lives. Without listeners it sleeps.
-pub async fn run(app: &App) {
+pub async fn run(app: &App, live: &Live) {
     let mut samples = app.history.watch();
     loop {
-        let topics = app.live.listened();
+        let topics = live.listened();
         if topics.is_empty() {
-            app.live.wanted.notified().await;
+            live.wanted.notified().await;
             continue;
         }
         for topic in topics {
             // A mistake in a page must not end the node: the page stands still, and the log says why.
             match AssertUnwindSafe(render(app, &topic)).catch_unwind().await {
-                Ok(Some(html)) => app.live.publish(&topic, event(&html)),
+                Ok(Some(html)) => live.publish(&topic, event(&html)),
                 Ok(None) => {}
                 Err(_) => tracing::error!(topic = ?topic, "a live page could not be rendered"),
             }
@@ -115,14 +116,14 @@ pub async fn run(app: &App) {
         tokio::select! {
             // The history lives as long as the node.
             _ = samples.changed() => {}
-            () = app.live.wanted.notified() => {}
+            () = live.wanted.notified() => {}
         }
     }
 }
 
 /// Answers with a topic's events, until the reader goes or the node stops.
-pub fn listen(app: &Arc<App>, topic: Topic) -> Result<Response, ApiError> {
-    let (room, receiver) = app.live.subscribe(topic)?;
+pub fn listen(app: &App, live: &Live, topic: Topic) -> Result<Response, ApiError> {
+    let (room, receiver) = live.subscribe(topic)?;
     let events = stream::unfold((room, receiver), |(room, mut receiver)| async {
         loop {
             receiver.changed().await.ok()?;
@@ -179,5 +180,19 @@ mod tests {
         let (_room, mut again) = live.subscribe(LIVE).unwrap();
         live.publish(&LIVE, Bytes::from_static(b"x"));
         again.changed().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_page_is_not_told_what_was_so_before_it_was_made() {
+        let live = Live::new(2);
+        let (_first, mut earlier) = live.subscribe(Topic::Cluster).unwrap();
+        live.publish(&Topic::Cluster, Bytes::from_static(b"old"));
+        earlier.changed().await.unwrap();
+        let (_second, mut later) = live.subscribe(Topic::Cluster).unwrap();
+        assert!(!later.has_changed().unwrap());
+        live.wanted.notified().await;
+        live.publish(&Topic::Cluster, Bytes::from_static(b"new"));
+        later.changed().await.unwrap();
+        assert_eq!(*later.borrow(), "new");
     }
 }

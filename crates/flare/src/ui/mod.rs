@@ -26,22 +26,23 @@ mod text;
 
 use std::sync::Arc;
 
-use axum::Router;
+use axum::Extension;
 use axum::middleware;
 use axum::response::Redirect;
 use axum::routing::{get, post};
 use http::{Method, StatusCode, Uri};
 
+use crate::http::Site;
 use crate::http::error::ApiError;
-use crate::operations::App;
+use live::Live;
 use page::{PageError, Visit};
 
 /// Where the interface begins.
 pub const HOME: &str = "/ui";
 
-/// All pages.
-pub fn routes() -> Router<Arc<App>> {
-    Router::new()
+/// All pages; those that move get at their listeners.
+pub fn routes(live: Arc<Live>) -> Site {
+    Site::default()
         .route(HOME, get(dashboard::handle))
         .route("/ui/", get(|| async { Redirect::permanent(HOME) }))
         .route("/ui/assets/{file}", get(assets::handle))
@@ -61,8 +62,10 @@ pub fn routes() -> Router<Arc<App>> {
         .merge(subscriptions::routes())
         .route("/docs", get(docs::handle))
         .route("/ui/{*path}", get(unknown_page))
-        .method_not_allowed_fallback(wrong_method)
-        .layer(middleware::from_fn(guard::watch))
+        .with(|router| {
+            let router = router.method_not_allowed_fallback(wrong_method);
+            router.layer(middleware::from_fn(guard::watch)).layer(Extension(live))
+        })
 }
 
 async fn unknown_page(visit: Visit, uri: Uri) -> PageError {

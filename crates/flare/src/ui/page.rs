@@ -13,8 +13,8 @@ use http::{StatusCode, Uri};
 use super::flash::Flash;
 use crate::http::error::ApiError;
 use crate::http::page::pairs;
-use crate::operations::Failure;
 use crate::version;
+use flare_core::operations::Failure;
 
 /// The entries of the menu.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

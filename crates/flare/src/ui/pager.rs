@@ -5,7 +5,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::http::error::ApiError;
 use crate::http::page::{PageQuery, pairs};
-use crate::operations::App;
+use flare_core::operations::App;
 
 /// The links below a list.
 pub struct Pager {

@@ -232,12 +232,17 @@ fn trace(values: &[(i64, f64)], window: &Window, top: f64, gap: f64) -> (String,
     (path, area)
 }
 
-/// Four quarters of the window, as times of day in UTC.
+/// Four quarters of the window, as times in UTC.
 fn times(window: &Window) -> Vec<String> {
     let quarter = window.span.as_millis() as i64 / 4;
     let at = |index: i64| Timestamp::from_millis(window.now.millis() - quarter * (4 - index)).to_string();
-    let length = if window.span < Duration::from_secs(1800) { 19 } else { 16 };
-    (0..=4).map(|index| at(index).get(11..length).unwrap_or_default().to_owned()).collect()
+    // Seconds where they matter, and the date where the time of day is not enough.
+    let part = match window.span.as_secs() {
+        ..1800 => 11..19,
+        1800..=86_400 => 11..16,
+        _ => 5..16,
+    };
+    (0..=4).map(|index| at(index).get(part.clone()).unwrap_or_default().replace('T', " ")).collect()
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use axum::response::Response;
 
 use super::page::{Frame, PageError, Section, Visit, html};
 use super::text;
-use crate::config::{Entry, Origin};
 use crate::http::AppState;
+use flare_core::config::{Entry, Origin};
 
 #[derive(Template)]
 #[template(path = "settings.html")]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use flare_model::time::Timestamp;
 
-use crate::registry::Subscription;
+use flare_core::registry::Subscription;
 
 /// A whole number with its thousands apart; templates hand it over behind any number of references.
 pub fn number(number: impl Display) -> String {
@@ -47,6 +47,22 @@ pub fn rough(span: Duration) -> String {
         _ => (seconds / 86_400, "days"),
     };
     format!("{quantity} {unit}")
+}
+
+/// A duration in its two largest units.
+pub fn fine(span: Duration) -> String {
+    let seconds = span.as_secs();
+    let (large, small) = match seconds {
+        ..60 => return rough(span),
+        60..3600 => ((60, "min"), (1, "s")),
+        3600..172_800 => ((3600, "h"), (60, "min")),
+        _ => ((86_400, "days"), (3600, "h")),
+    };
+    match seconds % large.0 / small.0 {
+        0 => rough(span),
+        // A number stays with its unit.
+        rest => format!("{}\u{a0}{} {rest}\u{a0}{}", seconds / large.0, large.1, small.1),
+    }
 }
 
 /// A moment to the second, in UTC.
@@ -162,6 +178,21 @@ mod tests {
             assert_eq!(ago(now, at.parse().unwrap()), text);
         }
         assert_eq!(moment(now), "2026-01-01 12:00:00 UTC");
+    }
+
+    #[test]
+    fn durations_are_told_in_two_units_where_one_would_hide_something() {
+        for (seconds, text) in [
+            (35, "35 s"),
+            (60, "1 min"),
+            (75, "1 min 15 s"),
+            (3600, "1 h"),
+            (8100, "2 h 15 min"),
+            (172_800, "2 days"),
+            (190_000, "2 days 4 h"),
+        ] {
+            assert_eq!(fine(Duration::from_secs(seconds)).replace('\u{a0}', " "), text);
+        }
     }
 
     #[test]

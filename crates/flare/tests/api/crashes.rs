@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use crate::support::{
     Api, Receiver, Reply, Request, Setup, Story, document_url, store_is_durable, until, until_true,
@@ -16,6 +17,28 @@ use crate::support::{
 
 const ORIGINS: u64 = 4;
 const DOCUMENTS: u64 = 12;
+
+/// How often it is killed, and what the choices depend on.
+pub fn rounds_and_seed() -> (u64, u64) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let rounds = number("FLARE_CRASH_ROUNDS").unwrap_or(8);
+    let seed = number("FLARE_CRASH_SEED").unwrap_or_else(|| u64::from(std::process::id()));
+    eprintln!("FLARE_CRASH_SEED={seed}");
+    (rounds, seed)
+}
+
+/// Where the process is to be asked. Between a kill and the next start there is no such place, and nobody asks: the port
+/// may be another's by then.
+#[derive(Clone)]
+pub struct Door(watch::Receiver<Option<Api>>);
+
+impl Door {
+    /// The process that is there, or the next one.
+    pub async fn api(&mut self) -> Api {
+        let there = self.0.wait_for(Option::is_some).await.expect("the test has the other end");
+        there.expect("it was waited for")
+    }
+}
 
 /// Numbers that look random and depend on the seed alone.
 pub struct Dice(pub u64);
@@ -113,7 +136,7 @@ pub async fn client(seed: u64, faults: u64) -> (Receiver, Arc<Mutex<Client>>) {
 
 /// Says one thing after the other about its own documents, each until it is accepted. The newest of each it leaves in
 /// `accepted`: the revision, and whether it lives.
-pub async fn origin(number: u64, api: watch::Receiver<Api>, shared: Arc<Shared>, mut dice: Dice) {
+async fn origin(number: u64, mut door: Door, shared: Arc<Shared>, mut dice: Dice) {
     let mut revision = 0;
     while !shared.stop.load(Ordering::SeqCst) {
         revision += 1;
@@ -122,7 +145,7 @@ pub async fn origin(number: u64, api: watch::Receiver<Api>, shared: Arc<Shared>,
         let path = format!("/documents/{url}");
         shared.pending.lock().unwrap().insert(url.clone(), revision);
         loop {
-            let api = *api.borrow();
+            let api = door.api().await;
             let text = revision.to_string();
             let answer = if lives {
                 api.try_send("PUT", &path, &[], json!({"rev": revision, "of": number}).to_string()).await
@@ -133,7 +156,7 @@ pub async fn origin(number: u64, api: watch::Receiver<Api>, shared: Arc<Shared>,
                 Ok(answer) if answer.status == 202 => break,
                 Ok(answer) => assert_eq!(answer.status, 503, "{answer:?}"),
                 // Killed: nobody knows whether it was taken, so it is said again.
-                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(5)).await,
+                Err(_) => {}
             }
         }
         shared.history.lock().unwrap().entry(url.clone()).or_default().push((revision, lives));
@@ -145,11 +168,11 @@ pub async fn origin(number: u64, api: watch::Receiver<Api>, shared: Arc<Shared>,
 
 #[derive(Default)]
 pub struct Shared {
-    pub accepted: Mutex<HashMap<String, (i64, bool)>>,
+    accepted: Mutex<HashMap<String, (i64, bool)>>,
     history: Mutex<HashMap<String, Vec<(i64, bool)>>>,
     pending: Mutex<HashMap<String, i64>>,
-    pub count: AtomicU64,
-    pub stop: AtomicBool,
+    count: AtomicU64,
+    stop: AtomicBool,
 }
 
 impl Shared {
@@ -172,8 +195,66 @@ impl Shared {
     }
 }
 
+/// Origins that say one thing after the other, and the process that is killed under them.
+pub struct Load {
+    shared: Arc<Shared>,
+    origins: JoinSet<()>,
+    doorkeeper: watch::Sender<Option<Api>>,
+    dice: Dice,
+}
+
+impl Load {
+    /// So many origins begin.
+    pub fn begin(story: &Story, origins: u64, seed: u64) -> Load {
+        let doorkeeper = watch::Sender::new(Some(story.api()));
+        let mut load = Load { shared: Arc::default(), origins: JoinSet::new(), doorkeeper, dice: Dice(seed) };
+        for number in 0..origins {
+            let (door, shared) = (load.door(), load.shared.clone());
+            load.origins.spawn(origin(number, door, shared, Dice(seed + 10 + number)));
+        }
+        load
+    }
+
+    pub fn door(&self) -> Door {
+        Door(self.doorkeeper.subscribe())
+    }
+
+    /// Waits for 20 changes more, and fewer than `some` beside them.
+    pub async fn goes_on(&mut self, some: u64) {
+        let count = || self.shared.count.load(Ordering::SeqCst);
+        let wanted = count() + 20 + self.dice.roll(some);
+        until_true("the load goes on", || count() >= wanted).await;
+    }
+
+    /// kill -9, and another start; what was accepted before is there after it. `clients` are all who are told.
+    pub async fn kill(&mut self, story: &mut Story, clients: &[&Receiver]) {
+        let before = self.shared.accepted.lock().unwrap().clone();
+        self.doorkeeper.send_replace(None);
+        story.flare.kill();
+        // Nothing of the dead process is still on its way when the next one begins.
+        story.receiver.drained().await;
+        for client in clients {
+            client.drained().await;
+        }
+        story.flare.restart().await;
+        insist_on_what_was_accepted(story.api(), &before, &self.shared).await;
+        self.doorkeeper.send_replace(Some(story.api()));
+    }
+
+    /// Waits until every origin has said its last; what lives then, and everything that was said.
+    pub async fn end(mut self) -> (HashMap<String, i64>, Arc<Shared>) {
+        self.shared.stop.store(true, Ordering::SeqCst);
+        while let Some(done) = self.origins.join_next().await {
+            done.unwrap();
+        }
+        let accepted = self.shared.accepted.lock().unwrap().clone();
+        let living = accepted.into_iter().filter(|(_, (_, lives))| *lives);
+        (living.map(|(url, (revision, _))| (url, revision)).collect(), self.shared)
+    }
+}
+
 /// Everything that was accepted before the kill is there after it.
-pub async fn insist_on_what_was_accepted(api: Api, before: &HashMap<String, (i64, bool)>, shared: &Shared) {
+async fn insist_on_what_was_accepted(api: Api, before: &HashMap<String, (i64, bool)>, shared: &Shared) {
     for (url, (revision, lives)) in before {
         let answer = api.get(&format!("/documents/{url}")).await;
         let now = shared.accepted.lock().unwrap().get(url).copied();
@@ -193,11 +274,8 @@ async fn killing_it_again_and_again_under_load_loses_nothing() {
     if !store_is_durable() {
         return eprintln!("SKIPPED: there is nothing to lose without a disk");
     }
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let rounds = number("FLARE_CRASH_ROUNDS").unwrap_or(8);
-    let seed = number("FLARE_CRASH_SEED").unwrap_or_else(|| u64::from(std::process::id()));
-    eprintln!("FLARE_CRASH_SEED={seed}");
-    let mut dice = Dice(seed);
+    let (rounds, seed) = rounds_and_seed();
+    let mut dice = Dice(seed + 4);
     let (receiver, first) = client(seed + 1, 5).await;
     let (late_receiver, late) = client(seed + 2, 25).await;
     let (every_receiver, every) = client(seed + 3, 15).await;
@@ -215,15 +293,9 @@ async fn killing_it_again_and_again_under_load_loses_nothing() {
     let mut all = json!({"endpoint": {"url": every_receiver.url("/every")}, "delivery": delivery.clone()});
     all["delivery"]["revision"] = json!("all");
     subscriptions.push(story.subscribe(all).await);
-    let (current, api) = watch::channel(story.api());
-    let shared = Arc::new(Shared::default());
-    let mut origins = tokio::task::JoinSet::new();
-    for number in 0..ORIGINS {
-        origins.spawn(origin(number, api.clone(), shared.clone(), Dice(seed + 10 + number)));
-    }
+    let mut load = Load::begin(&story, ORIGINS, seed);
     for round in 0..rounds {
-        let wanted = shared.count.load(Ordering::SeqCst) + 20 + dice.roll(150);
-        until_true("the load goes on", || shared.count.load(Ordering::SeqCst) >= wanted).await;
+        load.goes_on(150).await;
         if round == rounds / 2 {
             let endpoint = json!({"url": late_receiver.url("/late")});
             let body = json!({"endpoint": endpoint, "delivery": delivery, "start": "beginning"});
@@ -233,23 +305,9 @@ async fn killing_it_again_and_again_under_load_loses_nothing() {
         let (shards, revision) = (1 + dice.roll(4), ["last", "all"][dice.roll(2) as usize]);
         let patch = json!({"shards": shards, "delivery": {"revision": revision}});
         story.api().patch(&subscriptions[0], &patch).await.expect(200);
-        let before = shared.accepted.lock().unwrap().clone();
-        story.flare.kill();
-        // Nothing of the dead process is still on its way when the next one begins.
-        story.receiver.drained().await;
-        late_receiver.drained().await;
-        every_receiver.drained().await;
-        story.flare.restart().await;
-        insist_on_what_was_accepted(story.api(), &before, &shared).await;
-        current.send(story.api()).unwrap();
+        load.kill(&mut story, &[&late_receiver, &every_receiver]).await;
     }
-    shared.stop.store(true, Ordering::SeqCst);
-    while let Some(done) = origins.join_next().await {
-        done.unwrap();
-    }
-    let accepted = shared.accepted.lock().unwrap().clone();
-    let living = accepted.into_iter().filter(|(_, (_, lives))| *lives);
-    let expected: HashMap<String, i64> = living.map(|(url, (revision, _))| (url, revision)).collect();
+    let (expected, shared) = load.end().await;
     for (subscription, client) in subscriptions.iter().zip([first, every.clone(), late]) {
         let status = story.settled(subscription).await;
         assert_eq!(status["feed"]["deadLetters"], 0);

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 
 use crate::support::{Receiver, Reply, Setup, Story, throughout, until_true};
 
@@ -16,15 +16,23 @@ fn hasty() -> Setup {
         .with("FLARE_DELIVERY_BREAKER_LONGEST_PAUSE", "300ms")
 }
 
-/// A port that nobody listens on.
-async fn nobody() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").await.expect("a free port").local_addr().expect("it is bound")
+/// A port that nobody listens on until this socket does: it is taken, so that nobody else can.
+pub fn nobody() -> (TcpSocket, SocketAddr) {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind(([127, 0, 0, 1], 0).into()).expect("a free port");
+    let addr = socket.local_addr().expect("it is bound");
+    (socket, addr)
+}
+
+/// A client where nobody was.
+fn back(nobody: TcpSocket) -> Receiver {
+    Receiver::on(nobody.listen(64).expect("the port is ours"), |_| Reply::Status(200))
 }
 
 #[tokio::test]
 async fn a_dead_host_burns_no_attempts_and_gets_everything_when_it_is_back() {
     let story = Story::with(hasty(), Receiver::start().await).await;
-    let addr = nobody().await;
+    let (nobody, addr) = nobody();
     let retry = json!({"quantity": 20, "interval": "1ms", "maxInterval": "1ms"});
     let body = json!({"endpoint": {"url": format!("http://{addr}/told")}, "delivery": {"retry": retry}});
     let subscription = story.subscribe(body).await;
@@ -35,14 +43,15 @@ async fn a_dead_host_burns_no_attempts_and_gets_everything_when_it_is_back() {
     assert_eq!(status["breaker"]["host"], addr.to_string());
     assert!(status["breaker"]["retryAt"].is_string());
     // A second of retries every millisecond would have been the end of all three; a probe every 300 ms is not.
-    let before = status["failed"].as_u64().expect("a number");
+    let began = Instant::now();
+    let before = story.status(&subscription).await["failed"].as_u64().expect("a number");
     throughout(Duration::from_secs(1), "time passes", || true).await;
     let after = story.status(&subscription).await;
     let probes = after["failed"].as_u64().expect("a number") - before;
-    assert!((1..=4).contains(&probes), "{probes} attempts while the breaker was open");
+    let most = began.elapsed().as_millis() as u64 / 300 + 1;
+    assert!((1..=most).contains(&probes), "{probes} attempts while the breaker was open");
     assert_eq!(after["feed"]["deadLetters"], 0);
-    let back = Receiver::on(TcpListener::bind(addr).await.expect("still free"), |_| Reply::Status(200));
-    back.wait_for(3).await;
+    back(nobody).wait_for(3).await;
     let status = story.settled(&subscription).await;
     assert!(status["breaker"].is_null(), "{status}");
 }
@@ -50,16 +59,15 @@ async fn a_dead_host_burns_no_attempts_and_gets_everything_when_it_is_back() {
 #[tokio::test]
 async fn time_with_the_breaker_open_does_not_count_against_the_time_to_live() {
     let story = Story::with(hasty(), Receiver::start().await).await;
-    let addr = nobody().await;
-    let retry = json!({"quantity": 1000, "interval": "1ms", "maxInterval": "1ms", "ttl": "700ms"});
+    let (nobody, addr) = nobody();
+    let retry = json!({"quantity": 1000, "interval": "1ms", "maxInterval": "1ms", "ttl": "2s"});
     let body = json!({"endpoint": {"url": format!("http://{addr}/told")}, "delivery": {"retry": retry}});
     let subscription = story.subscribe(body).await;
     story.put(1, 1).await;
     story.until_status(&subscription, "open", |status| !status["breaker"].is_null()).await;
-    throughout(Duration::from_millis(1500), "time passes", || true).await;
+    throughout(Duration::from_secs(3), "time passes", || true).await;
     assert_eq!(story.status(&subscription).await["feed"]["deadLetters"], 0);
-    let back = Receiver::on(TcpListener::bind(addr).await.expect("still free"), |_| Reply::Status(200));
-    back.wait_for(1).await;
+    back(nobody).wait_for(1).await;
 }
 
 #[tokio::test]
@@ -171,7 +179,8 @@ async fn clients_that_hang_leave_a_connection_to_those_that_do_not() {
     let story = Story::with(setup, Receiver::start().await).await;
     let hanging = [Receiver::answering(|_| Reply::Hang).await, Receiver::answering(|_| Reply::Hang).await];
     for receiver in &hanging {
-        story.subscribe(json!({"endpoint": {"url": receiver.url("/")}})).await;
+        let hangs = json!({"endpoint": {"url": receiver.url("/")}, "delivery": {"timeout": "5m"}});
+        story.subscribe(hangs).await;
     }
     let healthy = story.subscribe_simply(json!({"concurrency": 1})).await;
     story.command(&healthy, "pause").await.expect(200);
@@ -182,9 +191,8 @@ async fn clients_that_hang_leave_a_connection_to_those_that_do_not() {
         hanging.iter().map(Receiver::in_flight).sum::<usize>() >= 7
     })
     .await;
-    let began = Instant::now();
+    // Those that hang do so for longer than anybody waits here.
     story.command(&healthy, "resume").await.expect(200);
     story.settled(&healthy).await;
     assert_eq!(story.receiver.count(), 20);
-    assert!(began.elapsed() < Duration::from_secs(5), "it waited for those that hang");
 }

@@ -49,7 +49,7 @@ async fn a_dead_letter_says_what_happened() {
 #[tokio::test]
 async fn what_lasts_longer_than_its_time_to_live_is_given_up() {
     let (story, subscription) = refusing().await;
-    let retry = json!({"quantity": null, "ttl": "200ms", "interval": "60ms", "maxInterval": "60ms"});
+    let retry = json!({"quantity": null, "ttl": "2s", "interval": "600ms", "maxInterval": "600ms"});
     story.api().patch(&subscription, &json!({"delivery": {"retry": retry}})).await.expect(200);
     story.put(1, 1).await;
     let list = given_up(&story, &subscription, 1).await;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Receiver, Reply, Story, document_url};
+use crate::support::{Gate, Receiver, Reply, Story, document_url};
 
 #[tokio::test]
 async fn a_document_is_created_updated_and_deleted_at_the_client() {
@@ -190,12 +190,14 @@ async fn deleting_a_subscription_stops_its_deliveries() {
 
 #[tokio::test]
 async fn an_attempt_that_ends_after_its_subscription_was_deleted_recreates_nothing() {
-    let reply = || Reply::After(std::time::Duration::from_millis(300), Box::new(Reply::Status(500)));
-    let story = Story::told(Receiver::answering(move |_| reply()).await).await;
+    let gate = Gate::closed();
+    let held = gate.clone();
+    let story = Story::told(Receiver::answering(move |_| held.then(Reply::Status(500))).await).await;
     let subscription = story.subscribe_simply(json!({"retry": {"interval": "10ms"}})).await;
     story.put(1, 1).await;
     story.receiver.wait_for(1).await;
     story.api().delete(&subscription).await.expect(204);
+    gate.open();
     crate::support::until_true("the open attempt has ended", || story.receiver.in_flight() == 0).await;
     crate::support::throughout(std::time::Duration::from_millis(150), "no retry", || {
         story.receiver.count() == 1

@@ -162,6 +162,7 @@ async fn the_node_of_a_demo_is_a_node_like_any_other_and_a_signal_leaves_no_trac
 async fn a_second_signal_leaves_no_trace_either() {
     let temporary = tempfile::tempdir().unwrap();
     let mut running = Running::start(temporary.path());
+    running.line();
     while running.line()["clients"][1]["waiting"] == 0 {}
     running.signal("INT");
     running.signal("TERM");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Reply, Story, document_url, store_is_durable, until};
+use crate::support::{Gate, Receiver, Reply, Setup, Story, document_url, store_is_durable, until};
 
 const STOCKED: &str = "document.quantity > 0";
 
@@ -148,8 +148,21 @@ async fn patch(story: &Story, subscription: &str, filter: Value) {
     story.api().patch(subscription, &json!({"filter": filter})).await.expect(200);
 }
 
+/// Waits until no sweep is under way any more: a changed filter was held against everything.
+async fn swept(story: &Story, subscription: &str) {
+    let id = subscription.rsplit('/').next().unwrap();
+    let path = format!("/explain?document={}&subscription={id}", document_url(0));
+    until("everything is decided again", || async {
+        let explained = story.api().get(&path).await.expect(200).json().to_string();
+        (!explained.contains("is under way beside it")).then_some(())
+    })
+    .await;
+}
+
 /// Waits until the client is taken to have as many documents, and nothing is owed.
 async fn holds(story: &Story, subscription: &str, held: u64) {
+    // On the way there may be moments in which that holds and more is to come.
+    swept(story, subscription).await;
     story
         .until_status(subscription, &format!("the client has {held}"), |status| {
             let feed = &status["feed"];
@@ -245,14 +258,19 @@ async fn a_changed_filter_outlives_kills_in_the_middle_of_its_sweep() {
     }
     story.settled(&subscription).await;
     for (round, left) in [(1, 1), (2, 0), (3, 1)] {
+        // The client takes some of it, and is killed with the next one open.
+        let (before, mut taken) = (story.receiver.count(), 0);
+        story.receiver.answer(move |_| {
+            taken += 1;
+            if taken <= 3 * round { Reply::Status(200) } else { Reply::Hang }
+        });
         patch(&story, &subscription, json!(format!("document.size % 2 == {left}"))).await;
-        let before = story.receiver.count();
-        until("the sweep is under way", || async {
-            (story.receiver.count() > before + 3 * round).then_some(())
-        })
-        .await;
+        story.receiver.wait_for(before + 3 * round + 1).await;
+        story.flare.kill();
+        story.receiver.drained().await;
         story.flare.restart().await;
     }
+    story.receiver.answer(|_| Reply::Status(200));
     holds(&story, &subscription, 150).await;
     let mut has = std::collections::HashMap::new();
     for request in story.receiver.requests() {
@@ -283,6 +301,33 @@ async fn a_filter_that_changes_during_the_beginning_waits_for_it() {
     }
     for id in 0..40 {
         assert_eq!(has.get(&document_url(id)).copied().unwrap_or(false), id >= 20, "{id}");
+    }
+}
+
+#[tokio::test]
+async fn a_filter_that_changes_during_the_sweep_for_another_is_held_against_everything() {
+    let setup = Setup::default().with("FLARE_DOMAIN_LANES", "1").with("FLARE_DELIVERY_PAGE_ROWS", "20");
+    let story = Story::with(setup, Receiver::start().await).await;
+    let subscription = subscribe(&story, json!({"delivery": {"concurrency": 1, "timeout": "1m"}})).await;
+    for id in 0..200 {
+        put(&story, id, 1, json!({"size": id})).await;
+    }
+    story.settled(&subscription).await;
+    // A client that takes nothing: the sweep stands still in the middle, with as much of it waiting as may.
+    let gate = Gate::closed();
+    let held = gate.clone();
+    story.receiver.answer(move |_| held.then(Reply::Status(200)));
+    patch(&story, &subscription, json!("document.size % 2 == 1")).await;
+    story.receiver.wait_for(201).await;
+    patch(&story, &subscription, json!("document.size % 2 == 0")).await;
+    gate.open();
+    holds(&story, &subscription, 100).await;
+    let mut has = std::collections::HashMap::new();
+    for request in story.receiver.requests() {
+        has.insert(request.document().to_owned(), request.action() != "delete");
+    }
+    for id in 0..200 {
+        assert_eq!(has.get(&document_url(id)), Some(&(id % 2 == 0)), "{id}");
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::metrics::{Scrape, until_counted};
 use crate::support::{
     Receiver, Reply, Request, Setup, Story, document_url, store_is_durable, until, until_true,
 };
@@ -206,6 +207,11 @@ async fn a_history_that_grows_too_long_is_cut_and_the_loss_is_told() {
         story.put(1, revision).await;
     }
     until_true("it is cut", || story.flare.logged("removed from the history").is_some()).await;
+    until("the loss is counted", async || {
+        let lost = Scrape::of(&story.flare).await.value(r#"flare_revisions_removed_total{reason="lost"}"#);
+        (lost > 0.0).then_some(())
+    })
+    .await;
     // What was in memory is gone then, and only the store has the rest.
     story.flare.restart().await;
     story.command(&subscription, "resume").await.expect(200);
@@ -229,6 +235,7 @@ async fn a_history_that_nobody_wants_any_more_goes() {
     let line =
         until("it is removed", || std::future::ready(story.flare.logged("older revisions removed"))).await;
     assert!(line.contains("\"removed\":8"), "{line}");
+    until_counted(&story.flare, &[(r#"flare_revisions_removed_total{reason="done"}"#, 8.0)]).await;
 }
 
 #[tokio::test]
@@ -274,7 +281,12 @@ async fn a_change_between_the_modes_survives_a_kill_right_after_it() {
     let slow = |_: &Request| Reply::After(Duration::from_millis(5), Box::new(Reply::Status(200)));
     let mut story = Story::told(Receiver::answering(slow).await).await;
     let subscription = story.subscribe_simply(every()).await;
-    let mut revision = 0;
+    let mut revision = 1;
+    for document in 0..6 {
+        story.put(document, revision).await;
+    }
+    // Before it wants the last ones only.
+    story.receiver.wait_for(6).await;
     for mode in ["last", "all", "last", "all"] {
         for _ in 0..10 {
             revision += 1;

@@ -11,6 +11,7 @@
 mod support;
 
 mod attempts;
+mod boards;
 mod bulk;
 mod clocks;
 mod commands;

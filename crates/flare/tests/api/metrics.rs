@@ -1,4 +1,4 @@
-//! `/metrics`: what is counted, what Prometheus says to it, and that documents, dashboard and alerts speak of the same.
+//! `/metrics`: what is counted, what Prometheus says to it, and that the documents speak of the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
 
 use crate::support::{self, Flare, Receiver, Reply, Request, Setup, Story, document_url, until};
 
@@ -14,21 +16,21 @@ fn repository(path: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path)
 }
 
-fn text_of(path: &str) -> String {
+pub fn text_of(path: &str) -> String {
     std::fs::read_to_string(repository(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// A page of metrics, read.
-struct Scrape {
-    text: String,
+pub struct Scrape {
+    pub text: String,
     /// By family, its type.
-    families: BTreeMap<String, String>,
+    pub families: BTreeMap<String, String>,
     /// By name and labels as written.
-    values: BTreeMap<String, f64>,
+    pub values: BTreeMap<String, f64>,
 }
 
 impl Scrape {
-    async fn of(flare: &Flare) -> Scrape {
+    pub async fn of(flare: &Flare) -> Scrape {
         let answer = flare.api().get("/metrics").await.expect(200);
         assert_eq!(answer.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
         let text = String::from_utf8(answer.body.to_vec()).expect("text");
@@ -45,13 +47,13 @@ impl Scrape {
         Scrape { text, families, values }
     }
 
-    fn value(&self, name: &str) -> f64 {
+    pub fn value(&self, name: &str) -> f64 {
         *self.values.get(name).unwrap_or_else(|| panic!("there is no {name} in:\n{}", self.text))
     }
 }
 
 /// Scrapes until each of these is what it should be, one after the other: none of them moves away from that again.
-async fn until_counted(flare: &Flare, expected: &[(&str, f64)]) -> Scrape {
+pub async fn until_counted(flare: &Flare, expected: &[(&str, f64)]) -> Scrape {
     for (name, value) in expected {
         until(&format!("{name} is {value}"), async || {
             (Scrape::of(flare).await.value(name) == *value).then_some(())
@@ -63,7 +65,7 @@ async fn until_counted(flare: &Flare, expected: &[(&str, f64)]) -> Scrape {
 
 /// Runs promtool and answers whether it is content, and what it says. `None` where it is not installed: loudly on a
 /// laptop, and never in CI, where that is a failure.
-fn promtool(arguments: &[&str], input: &str) -> Option<(bool, String)> {
+pub fn promtool(arguments: &[&str], input: &str) -> Option<(bool, String)> {
     let mut command = Command::new("promtool");
     command.args(arguments).current_dir(repository("deploy/prometheus"));
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
@@ -148,6 +150,8 @@ async fn what_origins_and_clients_do_is_counted() {
             && scrape.value("flare_record_duration_seconds_count") > 0.0
     );
     assert!(scrape.value("flare_documents_received_bytes_total") > 30.0);
+    let bodies: usize = story.receiver.requests().iter().map(|request| request.body.len()).sum();
+    assert_eq!(scrape.value("flare_attempt_body_bytes_total"), bodies as f64);
     assert!(scrape.value("process_cpu_seconds_total") > 0.0);
     assert!(scrape.value("process_resident_memory_bytes") > 1e6);
     assert!(scrape.value("flare_census_age_seconds") < 30.0);
@@ -224,6 +228,20 @@ async fn a_client_that_fails_and_recovers_is_counted_with_its_host() {
 }
 
 #[tokio::test]
+async fn a_notice_is_posted_as_often_as_configured_and_then_given_up() {
+    let operator = Receiver::answering(|_| Reply::Status(500)).await;
+    let setup = Setup::default()
+        .with("FLARE_DELIVERY_FAILING_AFTER", "0s")
+        .with("FLARE_NOTIFY_ATTEMPTS", "2")
+        .with("FLARE_NOTIFY_URL", &operator.url("/operator"));
+    let story = Story::with(setup, Receiver::answering(|_| Reply::Status(500)).await).await;
+    story.subscribe_simply(json!({"retry": {"interval": "1h"}})).await;
+    story.put("it", 1).await;
+    until_counted(&story.flare, &[(r#"flare_notice_posts_total{outcome="failed"}"#, 1.0)]).await;
+    assert_eq!(operator.count(), 2);
+}
+
+#[tokio::test]
 async fn what_clients_pull_is_counted() {
     let story = Story::begin().await;
     let endpoint = json!({"url": story.receiver.url("/told")});
@@ -252,6 +270,73 @@ async fn what_clients_pull_is_counted() {
         ("flare_leased_notifications", 0.0),
     ];
     until_counted(&story.flare, &ended).await;
+}
+
+/// The name of a series of requests.
+fn requests(method: &str, route: &str, status: &str) -> String {
+    format!(r#"flare_http_requests_total{{method="{method}",route="{route}",status="{status}"}}"#)
+}
+
+#[tokio::test]
+async fn what_is_asked_is_counted_by_route_whatever_comes_of_it() {
+    let story = Story::begin().await;
+    let api = story.api();
+    for id in ["one", "two", "three"] {
+        story.put(id, 1).await;
+    }
+    api.send("PUT", &format!("/documents/{}", document_url("four")), &[], "nonsense").await.expect(400);
+    api.get(&format!("/documents/{}", document_url("nobody"))).await.expect(404);
+    // Refused by what stands before a handler: a parameter that is none, a form of another site, a wrong method.
+    api.get("/status?verbose=1").await.expect(400);
+    api.send("POST", "/ui/documents/delete", &[("origin", "http://evil.test")], "").await.expect(403);
+    api.send("DELETE", "/metrics", &[], "").await.expect(405);
+    api.send("OPTIONS", "/metrics", &[], "").await.expect(405);
+    api.get("/ui").await.expect(200);
+    api.get("/ui/").await.expect(308);
+    for path in ["/nothing", "/nothing/else", "/documents-/x"] {
+        api.get(path).await.expect(404);
+    }
+    let scrape = Scrape::of(&story.flare).await;
+    for (method, route, status, times) in [
+        ("PUT", "/documents/{*url}", "2xx", 3.0),
+        ("PUT", "/documents/{*url}", "4xx", 1.0),
+        ("PUT", "/documents/{*url}", "5xx", 0.0),
+        ("GET", "/documents/{*url}", "4xx", 1.0),
+        ("GET", "/status", "4xx", 1.0),
+        ("POST", "/ui/documents/delete", "4xx", 1.0),
+        ("DELETE", "/metrics", "4xx", 1.0),
+        ("other", "/metrics", "4xx", 1.0),
+        ("GET", "/ui", "2xx", 1.0),
+        ("GET", "/ui/", "3xx", 1.0),
+        ("GET", "other", "4xx", 3.0),
+    ] {
+        assert_eq!(scrape.value(&requests(method, route, status)), times, "{method} {route} {status}");
+    }
+    let of_puts = r#"{method="PUT",route="/documents/{*url}"}"#;
+    assert_eq!(scrape.value(&format!("flare_http_request_duration_seconds_count{of_puts}")), 4.0);
+    let took = scrape.value(&format!("flare_http_request_duration_seconds_sum{of_puts}"));
+    assert!(took > 0.0 && took < 60.0, "{took} s");
+    assert_eq!(scrape.value("flare_http_requests_in_flight"), 1.0, "the scrape itself");
+    assert!(scrape.value("flare_http_connections") >= 1.0);
+    assert_eq!(scrape.value("flare_http_max_connections"), 4096.0);
+    let chosen = scrape.values.keys().find(|name| name.contains("origin.test") || name.contains("nothing"));
+    assert_eq!(chosen, None, "a label has a value that a user chose");
+}
+
+#[tokio::test]
+async fn who_hangs_up_before_the_answer_is_counted_as_that() {
+    let story = Story::begin().await;
+    let endpoint = json!({"url": story.receiver.url("/told")});
+    let subscription = story.subscribe(json!({"endpoint": endpoint, "mode": "passive"})).await;
+    let mut stream = TcpStream::connect(story.flare.addr()).await.expect("Flare listens");
+    let request =
+        format!("POST {subscription}/reserve?wait=60s HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("Flare reads");
+    until_counted(&story.flare, &[("flare_http_requests_in_flight", 2.0)]).await;
+    drop(stream);
+    let aborted = requests("POST", "/resources/{rid}/subscriptions/{id}/reserve", "aborted");
+    let counted = [(aborted.as_str(), 1.0), ("flare_http_requests_in_flight", 1.0)];
+    until_counted(&story.flare, &counted).await;
 }
 
 #[tokio::test]
@@ -297,96 +382,22 @@ async fn every_metric_is_documented_and_every_documented_one_exists() {
     }
     assert_eq!(documented, there);
     // And every value of every label, but of those that tell of the build.
-    for sample in scrape.values.keys().filter(|name| !name.contains("_bucket{") && !name.contains("_info{")) {
+    let of_histograms = ["_bucket{", "_sum{", "_count{"];
+    let plain =
+        |name: &&String| !of_histograms.iter().any(|part| name.contains(part)) && !name.contains("_info{");
+    for sample in scrape.values.keys().filter(plain) {
         let Some((name, labels)) = sample.split_once('{') else { continue };
         let row = page.lines().find(|line| line.contains(&format!("| `{name}` |"))).expect("documented");
         for label in labels.trim_end_matches('}').split(',') {
             let (label, value) = label.split_once('=').expect("a label");
             assert!(row.contains(&format!("`{label}`: ")), "{label} of {name}");
-            assert!(row.contains(value.trim_matches('"')), "{value} of {name}");
+            let value = value.trim_matches('"');
+            assert!(label == "route" || row.contains(value), "{value} of {name}");
         }
     }
-    let series = scrape.values.len();
-    assert!((180..220).contains(&series), "the page says how many there are: about 200, found {series}");
-}
-
-/// The names of metrics in a text.
-fn names_in(text: &str) -> BTreeSet<String> {
-    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    let names = words.filter(|word| word.starts_with("flare_") || word.starts_with("process_"));
-    names.map(ToOwned::to_owned).collect()
-}
-
-#[tokio::test]
-async fn the_dashboard_and_the_alerts_use_only_what_exists() {
-    let flare = Flare::start().await;
-    let scrape = Scrape::of(&flare).await;
-    let mut exist: BTreeSet<String> = BTreeSet::new();
-    for (name, kind) in &scrape.families {
-        match kind.as_str() {
-            "histogram" => exist.extend(["bucket", "sum", "count"].map(|part| format!("{name}_{part}"))),
-            _ => _ = exist.insert(name.clone()),
-        }
-    }
-    let dashboard: Value = serde_json::from_str(&text_of("deploy/grafana/flare.json")).expect("JSON");
-    let mut expressions = Vec::new();
-    collect(&dashboard, "expr", &mut expressions);
-    assert!(expressions.len() > 15, "a dashboard has queries: {expressions:?}");
-    let used = names_in(&expressions.join("\n"));
-    assert!(used.is_subset(&exist), "not there: {:?}", used.difference(&exist));
-    check_expressions(&expressions);
-    let rules = text_of("deploy/prometheus/alerts.yml");
-    let expressions: Vec<&str> =
-        rules.lines().filter_map(|line| line.trim().strip_prefix("expr: ")).collect();
-    assert_eq!(
-        expressions.len(),
-        rules.matches("- alert: ").count(),
-        "each alert has its expression on one line"
-    );
-    let used = names_in(&expressions.join("\n"));
-    assert!(used.is_subset(&exist), "not there: {:?}", used.difference(&exist));
-}
-
-/// Has promtool read expressions, as if they were rules.
-fn check_expressions(expressions: &[String]) {
-    let rules = expressions.iter().enumerate().map(|(number, expression)| {
-        let expression = expression.replace("$__rate_interval", "5m");
-        json!({"record": format!("dashboard:query:{number}"), "expr": expression})
-    });
-    let rules = json!({"groups": [{"name": "dashboard", "rules": rules.collect::<Vec<_>>()}]});
-    let mut file = tempfile::NamedTempFile::new().expect("a file for the test");
-    file.write_all(rules.to_string().as_bytes()).expect("room for it");
-    let path = file.path().to_str().expect("a path of text");
-    if let Some((content, said)) = promtool(&["check", "rules", path], "") {
-        assert!(content, "{said}");
-    }
-}
-
-fn collect(value: &Value, key: &str, found: &mut Vec<String>) {
-    match value {
-        Value::Object(fields) => {
-            found.extend(fields.get(key).and_then(Value::as_str).map(ToOwned::to_owned));
-            fields.values().for_each(|inner| collect(inner, key, found));
-        }
-        Value::Array(entries) => entries.iter().for_each(|inner| collect(inner, key, found)),
-        _ => {}
-    }
-}
-
-#[test]
-fn the_alerts_are_sound_and_fire_when_they_should() {
-    for arguments in [["check", "rules", "alerts.yml"], ["test", "rules", "alerts_test.yml"]] {
-        let Some((content, said)) = promtool(&arguments, "") else { return };
-        assert!(content, "{said}");
-    }
-    let (rules, tests) =
-        (text_of("deploy/prometheus/alerts.yml"), text_of("deploy/prometheus/alerts_test.yml"));
-    for alert in rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")) {
-        assert!(tests.contains(&format!("alertname: {alert}\n")), "{alert} has no test");
-        let guide = text_of("docs/operations.md");
-        assert!(
-            guide.contains(&format!("`{alert}`")),
-            "docs/operations.md does not say what to do about {alert}"
-        );
-    }
+    let (of_routes, others): (Vec<_>, Vec<_>) =
+        scrape.values.keys().partition(|name| name.contains("route="));
+    let routes = of_routes.iter().filter(|name| name.contains("duration_seconds_count")).count();
+    assert_eq!(of_routes.len(), 16 * routes, "the page says how many each has");
+    assert!((185..215).contains(&others.len()), "and of others about 200, found {}", others.len());
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Receiver, Reply, Request, Story, document_url, throughout, until_true};
+use crate::support::{Gate, Receiver, Reply, Request, Story, document_url, throughout, until_true};
 
 /// What a client that believes its notifications has: by document, the newest revision.
 pub fn state_of(requests: &[Request]) -> HashMap<String, i64> {
@@ -68,17 +68,17 @@ async fn revisions_that_race_from_many_origins_reach_the_client_in_order() {
 
 #[tokio::test]
 async fn what_changes_while_in_flight_is_sent_once_as_the_newest() {
-    let delay = Duration::from_millis(300);
-    let story =
-        Story::told(Receiver::answering(move |_| Reply::After(delay, Box::new(Reply::Status(200)))).await)
-            .await;
+    let gate = Gate::closed();
+    let held = gate.clone();
+    let story = Story::told(Receiver::answering(move |_| held.then(Reply::Status(200))).await).await;
     let subscription = story.subscribe_simply(json!({})).await;
     story.put(1, 1).await;
     story.receiver.wait_for(1).await;
     for revision in 2..=10 {
         story.put(1, revision).await;
     }
-    assert_eq!(story.receiver.count(), 1, "the machine was too slow to show anything");
+    assert_eq!(story.receiver.count(), 1);
+    gate.open();
     story.settled(&subscription).await;
     let told: Vec<_> =
         story.receiver.requests().iter().map(|r| (r.action().to_owned(), r.revision())).collect();
@@ -113,11 +113,14 @@ async fn a_client_that_was_down_gets_one_notification_for_each_document() {
 #[tokio::test]
 async fn a_retry_carries_the_newest_and_counts_anew() {
     let story = Story::told(Receiver::answering(|_| Reply::Status(503)).await).await;
-    let retry = json!({"quantity": 3, "interval": "300ms", "maxInterval": "300ms"});
-    let subscription = story.subscribe_simply(json!({"retry": retry})).await;
+    // The newer one comes while the first waits, for which there is time until the third attempt.
+    let retry = |interval: &str| json!({"quantity": 3, "interval": interval, "maxInterval": interval});
+    let subscription = story.subscribe_simply(json!({"retry": retry("2s")})).await;
     story.put(1, 1).await;
-    story.receiver.wait_for(2).await;
+    story.receiver.wait_for(1).await;
     story.put(1, 2).await;
+    let patch = json!({"delivery": {"retry": retry("20ms")}});
+    story.api().patch(&subscription, &patch).await.expect(200);
     let status = story.until_status(&subscription, "given up", |s| s["feed"]["deadLetters"] == 1).await;
     let revisions: Vec<_> = story.receiver.requests().iter().map(|r| r.revision()).collect();
     assert!(revisions.ends_with(&[2, 2, 2]) && !revisions.ends_with(&[2, 2, 2, 2]), "{revisions:?}");

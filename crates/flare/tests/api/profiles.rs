@@ -124,7 +124,9 @@ async fn a_profile_under_load_shows_what_the_delivery_threads_do() {
         profile.samples.iter().filter(|s| s.thread.starts_with("flare-deliver")).collect();
     assert!(!delivering.is_empty(), "{:?}", profile.samples.iter().map(|s| &s.thread).collect::<Vec<_>>());
     assert!(
-        delivering.iter().any(|sample| sample.frames.iter().any(|frame| frame.contains("flare::journey"))),
+        delivering
+            .iter()
+            .any(|sample| sample.frames.iter().any(|frame| frame.contains("flare_core::journey"))),
         "{delivering:?}"
     );
     assert!(profile.samples.iter().all(|sample| sample.values[1] == sample.values[0] * 1_000_000));
@@ -192,7 +194,7 @@ async fn a_heap_profile_has_as_many_bytes_as_are_held_and_the_functions_that_too
         assert_eq!(held(&after, allocator), 0, "{allocator} is in every stack, and tells nothing");
     }
     // Every subscription's note is somewhere in memory.
-    let more = held(&after, "flare::").saturating_sub(held(&before, "flare::"));
+    let more = held(&after, "flare_core::").saturating_sub(held(&before, "flare_core::"));
     assert!(more > (SUBSCRIPTIONS * BYTES) as u64 * 8 / 10, "{more} bytes more");
     // What C's libraries take is in it, too.
     assert!(held(&after, "sqlite3") > 0);

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::support::{Receiver, Reply, Story, document_url, store_is_durable, throughout, until, until_true};
+use crate::support::{
+    Gate, Receiver, Reply, Story, document_url, store_is_durable, throughout, until, until_true,
+};
 
 fn slow() -> Reply {
     Reply::After(Duration::from_millis(500), Box::new(Reply::Status(200)))
@@ -16,16 +18,20 @@ async fn a_stop_finishes_what_is_in_flight_and_nothing_is_sent_again() {
     if !store_is_durable() {
         return;
     }
-    let mut story = Story::told(Receiver::answering(|_| slow()).await).await;
+    let gate = Gate::closed();
+    let held = gate.clone();
+    let receiver = Receiver::answering(move |_| held.then(slow())).await;
+    let mut story = Story::told(receiver).await;
     let subscription = story.subscribe_simply(json!({})).await;
     for document in 0..5 {
         story.put(document, 1).await;
     }
     until_true("all are in flight", || story.receiver.in_flight() == 5).await;
-    let status = story.flare.stop().await;
-    assert_eq!(status.code(), Some(0));
+    story.flare.signal("TERM");
+    until("it stops", || std::future::ready(story.flare.logged("stopping"))).await;
+    gate.open();
+    assert_eq!(story.flare.ended().await.code(), Some(0));
     assert_eq!((story.receiver.count(), story.receiver.in_flight()), (5, 0), "each was answered");
-    story.receiver.answer(|_| Reply::Status(200));
     story.flare.restart().await;
     let status = story.settled(&subscription).await;
     assert_eq!((&status["feed"]["held"], &status["delivered"]), (&5.into(), &5.into()));
@@ -38,16 +44,21 @@ async fn a_stop_finishes_what_is_in_flight_and_nothing_is_sent_again() {
 
 #[tokio::test]
 async fn a_stop_begins_no_further_attempt() {
-    let mut story = Story::told(Receiver::answering(|_| slow()).await).await;
+    let gate = Gate::closed();
+    let held = gate.clone();
+    let receiver = Receiver::answering(move |_| held.then(slow())).await;
+    let mut story = Story::told(receiver).await;
     story.subscribe_simply(json!({"concurrency": 2})).await;
     for document in 0..10 {
         story.put(document, 1).await;
     }
     until_true("two are in flight", || story.receiver.in_flight() == 2).await;
-    let sent = story.receiver.count();
     story.flare.signal("INT");
+    until("it stops", || std::future::ready(story.flare.logged("stopping"))).await;
+    gate.open();
     assert_eq!(story.flare.ended().await.code(), Some(0));
-    assert!(story.receiver.count() <= sent + 2, "{} after {sent}", story.receiver.count());
+    // The threads hear of the stop when the API has ended, a moment after it is said.
+    assert!(story.receiver.count() <= 4, "{} instead of two", story.receiver.count());
 }
 
 #[tokio::test]
@@ -96,7 +107,10 @@ async fn everything_that_was_known_is_known_after_a_restart() {
     story.remove(2).await;
     story.settled(&healthy).await;
     story
-        .until_status(&refuses, "given up", |s| s["feed"]["deadLetters"] != 0 && s["feed"]["lagging"] == 0)
+        .until_status(&refuses, "given up", |s| {
+            let feed = &s["feed"];
+            feed["deadLetters"] != 0 && feed["lagging"] == 0 && feed["inFlight"] == 0
+        })
         .await;
     let paths = [
         "/resources".to_owned(),
@@ -143,16 +157,17 @@ async fn a_retry_that_waits_goes_on_in_the_next_process() {
     let delivery = json!({"retry": {"interval": "300ms", "maxInterval": "300ms"}});
     let subscription = story.subscribe_simply(delivery).await;
     story.put(1, 1).await;
-    let status = story.until_status(&subscription, "it waits", |s| s["feed"]["waiting"] == 1).await;
-    assert_eq!(status["failed"], 1);
+    story.until_status(&subscription, "it waits", |s| s["feed"]["waiting"] == 1).await;
     assert_eq!(story.flare.stop().await.code(), Some(0));
+    // A slow machine may have come to a second attempt.
+    let before = story.receiver.count();
     story.receiver.answer(|_| Reply::Status(200));
     story.flare.restart().await;
     story.settled(&subscription).await;
     let requests = story.receiver.requests();
-    assert_eq!(requests.len(), 2);
-    assert_eq!(requests[0].header("webhook-id"), requests[1].header("webhook-id"), "the same notification");
-    assert_eq!(requests[1].action(), "create");
+    assert_eq!(requests.len(), before + 1);
+    assert_eq!(requests[0].header("webhook-id"), requests[before].header("webhook-id"), "the same one");
+    assert_eq!(requests[before].action(), "create");
 }
 
 #[tokio::test]

@@ -316,6 +316,10 @@ async fn a_collector_that_is_gone_costs_nobody_anything_and_drops_are_counted() 
             .with("FLARE_TELEMETRY_TRACES_QUEUE", "16")
             .with("FLARE_TELEMETRY_TRACES_BATCH", "8");
         drop(collector);
+        // It is to be there again later, so nobody else may take its port.
+        let nobody = tokio::net::TcpSocket::new_v4().expect("a socket");
+        nobody.set_reuseaddr(true).expect("a socket takes options");
+        nobody.bind(([127, 0, 0, 1], port).into()).expect("the port is free");
         let story = Story::with(setup, Receiver::start().await).await;
         let subscription = story.subscribe_simply(json!({})).await;
         for id in 0..20 {
@@ -329,11 +333,13 @@ async fn a_collector_that_is_gone_costs_nobody_anything_and_drops_are_counted() 
         .await;
         assert_eq!(seen["spansExported"], 0, "{seen}");
         assert_eq!(seen["spansWaiting"], 16, "{seen}");
+        drop(nobody);
         let collector = Collector::start_on(protocol, port).await.expect("it was there before");
         collector.spans(16).await;
         let seen =
             until_telemetry(&story.flare, "the outage is over", |seen| seen["failing"].is_null()).await;
         assert!(seen["spansExported"].as_u64() > Some(0), "{seen}");
+        until("it is said", || std::future::ready(story.flare.logged("collector takes things again"))).await;
         assert_eq!(story.flare.count_logged("collector takes nothing"), 1, "once for the whole outage");
         assert_eq!(story.flare.count_logged("collector takes things again"), 1);
     }
@@ -499,6 +505,11 @@ async fn the_same_metrics_as_prometheus_gets(protocol: &'static str) {
     let took = took.await;
     assert_eq!((&took["type"], &took["unit"]), (&json!("histogram"), &json!("s")));
     assert!(took["sum"].as_f64().is_some_and(|sum| sum > 0.0 && sum < 30.0), "{took}");
+    let of_puts = json!({"method": "PUT", "route": "/documents/{*url}"});
+    let puts = collector.until("those of origins, by route", |lines| {
+        of(lines, "flare_http_request_duration_seconds", of_puts.clone()).filter(|line| line["count"] == 3)
+    });
+    assert_eq!(puts.await["type"], "histogram");
     let documents =
         collector.until("and how everything stands", |lines| of(lines, "flare_documents", json!({})));
     assert_eq!(documents.await["type"], "gauge");
@@ -507,16 +518,25 @@ async fn the_same_metrics_as_prometheus_gets(protocol: &'static str) {
     let page = String::from_utf8(page.body.to_vec()).expect("text");
     let shown: std::collections::BTreeSet<_> =
         page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
-    let metrics = collector.seen("metric");
-    let sent: std::collections::BTreeSet<_> =
-        metrics.iter().filter_map(|line| line["name"].as_str()).collect();
-    assert_eq!(sent, shown, "the same names");
+    // What the receiver says comes line by line.
+    collector
+        .until("the same names are sent", |lines| {
+            let names =
+                lines.iter().filter(|line| line["kind"] == "metric").map(|line| line["name"].as_str());
+            let sent: std::collections::BTreeSet<_> = names.flatten().collect();
+            assert!(sent.is_subset(&shown), "{:?} are not shown", sent.difference(&shown));
+            (sent == shown).then_some(())
+        })
+        .await;
 
     put(&story, 9, 1, &[]).await;
     story.receiver.wait_for(4).await;
     assert!(story.flare.stop().await.success());
-    let last = of(&collector.seen("metric"), "flare_attempts_total", delivered).expect("it was sent before");
-    assert_eq!(last["value"], 4.0, "the last ones are sent when the node stops");
+    collector
+        .until("the last ones are sent when the node stops", |lines| {
+            of(lines, "flare_attempts_total", delivered.clone()).filter(|line| line["value"] == 4.0)
+        })
+        .await;
 }
 
 #[tokio::test]

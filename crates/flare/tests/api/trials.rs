@@ -114,3 +114,15 @@ async fn wrong_tests_are_refused() {
         .await
         .refused(404, &["none"]);
 }
+
+#[tokio::test]
+async fn no_more_tests_are_under_way_than_configured() {
+    let setup = Setup::default().with("FLARE_DELIVERY_TESTS", "1");
+    let story = Story::with(setup, Receiver::answering(|_| Reply::Hang).await).await;
+    let subscription = story.subscribe_simply(json!({})).await;
+    let (api, path) = (story.api(), format!("{subscription}/test"));
+    let first = tokio::spawn(async move { api.try_send("POST", &path, &[], "").await.is_ok() });
+    story.receiver.wait_for(1).await;
+    story.command(&subscription, "test").await.refused(429, &["delivery.tests"]);
+    first.abort();
+}

@@ -404,7 +404,13 @@ impl<W: Watch> World<W> {
         };
         let with_others = self.comes_with_others(&row);
         let mut asked = self.asked(&row);
-        match self.feed.sweep(&row, NOW, NOW, &mut asked) {
+        let filled = self.feed.sweep(&row, NOW, NOW, &mut asked);
+        // The last row and the end of the page that it came with are one step, as for those who read pages.
+        let last = !self.rows.iter().any(|other| other.seq > row.seq && other.seq <= sweep.end);
+        if last && filled != Filled::Blocked {
+            self.feed.sweep_to(sweep.end);
+        }
+        match filled {
             Filled::Taken => {
                 if !with_others {
                     self.watch.meets(&row);

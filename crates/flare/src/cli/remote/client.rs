@@ -8,10 +8,10 @@ use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::ServerName;
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
+use tokio_rustls::rustls::pki_types::ServerName;
 
 /// The largest answer that is read; lines of a stream are bounded by it, too.
 const MOST: usize = 16 << 20;
@@ -128,7 +128,7 @@ impl Client {
         let name = host.trim_start_matches('[').trim_end_matches(']');
         let stream = TcpStream::connect((name, port)).await?;
         if https {
-            let connector = tokio_rustls::TlsConnector::from(crate::node::tls()?);
+            let connector = tokio_rustls::TlsConnector::from(flare_core::tls::client()?);
             let tls = connector.connect(ServerName::try_from(name.to_owned())?, stream).await?;
             let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(tls)).await?;
             // How a connection ends shows in the answer.

@@ -96,7 +96,7 @@ impl NodeArgs {
         let url = match &self.url {
             Some(url) => url.clone(),
             None => {
-                let mut addr = crate::config::load(&self.config.sources())?.config.http.server.addr;
+                let mut addr = flare_core::config::load(&self.config.sources())?.config.http.server.addr;
                 // A node that listens everywhere is here, too.
                 if addr.ip().is_unspecified() {
                     addr.set_ip(match addr.is_ipv4() {

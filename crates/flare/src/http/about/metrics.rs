@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::http::AppState;
 use crate::http::error::ApiError;
 use crate::http::openapi::Notes;
-use crate::observe::metrics::text::{Format, page};
+use flare_core::observe::metrics::text::{Format, page};
 
 /// Shows all metrics in the format that is asked for.
 pub async fn handle(State(app): AppState, headers: HeaderMap) -> Result<Response, ApiError> {

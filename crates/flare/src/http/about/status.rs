@@ -13,8 +13,8 @@ use crate::http::AppState;
 use crate::http::body;
 use crate::http::error::ApiError;
 use crate::http::openapi::Notes;
-use crate::telemetry::TelemetryView;
 use crate::version;
+use flare_core::telemetry::TelemetryView;
 
 /// How the node is.
 #[derive(Serialize, JsonSchema)]

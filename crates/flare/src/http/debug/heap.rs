@@ -11,7 +11,7 @@ use super::{Peer, admit};
 use crate::http::error::ApiError;
 use crate::http::openapi::Notes;
 use crate::http::{AppState, page};
-use crate::operations::App;
+use flare_core::operations::App;
 
 /// Takes a profile and answers it.
 pub async fn handle(

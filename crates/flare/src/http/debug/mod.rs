@@ -15,7 +15,7 @@ use sha2::Sha256;
 
 use super::error::ApiError;
 use super::openapi::Notes;
-use crate::config::DebugConfig;
+use flare_core::config::DebugConfig;
 
 /// Where a request comes from.
 #[derive(Debug, Clone, Copy)]
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn with_a_token_everybody_needs_it_and_nobody_else_does() {
-        let admin_token = crate::config::Token::given("correct horse battery staple");
+        let admin_token = flare_core::config::Token::given("correct horse battery staple");
         let config = DebugConfig { profiling: true, admin_token, ..DebugConfig::default() };
         for (given, expected) in [
             ("Bearer correct horse battery staple", 200),

@@ -14,7 +14,7 @@ use super::{Peer, admit};
 use crate::http::error::ApiError;
 use crate::http::openapi::Notes;
 use crate::http::{AppState, page, query};
-use crate::operations::App;
+use flare_core::operations::App;
 
 /// How long a profile is when the request does not say.
 const USUAL: Duration = Duration::from_secs(10);

@@ -22,9 +22,9 @@ use serde_json::{Map, Value};
 use crate::http::error::{ApiError, ErrorAnswer, ErrorBody};
 use crate::http::openapi::Notes;
 use crate::http::{AppState, body};
-use crate::journey::accept::{Draft, Word};
-use crate::operations::App;
-use crate::telemetry::{Accepting, Operation};
+use flare_core::journey::accept::{Draft, Word};
+use flare_core::operations::App;
+use flare_core::telemetry::{Accepting, Operation};
 use serde_json::json;
 
 /// Lines committed as one, at most; and the bytes with which a batch is full.

@@ -7,8 +7,8 @@ use http::{HeaderMap, Uri};
 use crate::http::AppState;
 use crate::http::error::ApiError;
 use crate::http::openapi::Notes;
-use crate::journey::accept::Word;
-use crate::telemetry::Operation;
+use flare_core::journey::accept::Word;
+use flare_core::telemetry::Operation;
 use serde_json::json;
 
 /// Leaves a tombstone.

@@ -12,9 +12,9 @@ use http::header::{HeaderName, HeaderValue};
 use http::{StatusCode, Uri};
 
 use super::error::ApiError;
-use crate::journey::accept::Word;
-use crate::operations::App;
-use crate::telemetry::Accepting;
+use flare_core::journey::accept::Word;
+use flare_core::operations::App;
+use flare_core::telemetry::Accepting;
 
 const FLARE_OUTCOME: HeaderName = HeaderName::from_static("flare-outcome");
 

@@ -8,8 +8,8 @@ use http::{HeaderMap, Uri};
 use crate::http::error::ApiError;
 use crate::http::openapi::Notes;
 use crate::http::{AppState, body};
-use crate::journey::accept::Word;
-use crate::telemetry::Operation;
+use flare_core::journey::accept::Word;
+use flare_core::telemetry::Operation;
 use serde_json::json;
 
 /// Accepts a document.

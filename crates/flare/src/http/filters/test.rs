@@ -8,7 +8,7 @@ use http::{HeaderMap, StatusCode};
 use crate::http::error::ApiError;
 use crate::http::openapi::Notes;
 use crate::http::{AppState, body};
-use crate::operations::{Trial, TrialView};
+use flare_core::operations::{Trial, TrialView};
 use serde_json::json;
 
 /// Tries an expression on a document.

@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::http::error::ApiError;
 use crate::http::openapi::{Notes, examples};
 use crate::http::{AppState, body, page, query};
-use crate::observe::{Gauges, Point};
+use flare_core::observe::{Gauges, Point};
 
 /// How far back, when the request does not say.
 const USUAL: Duration = Duration::from_secs(600);

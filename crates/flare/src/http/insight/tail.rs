@@ -17,7 +17,7 @@ use crate::http::AppState;
 use crate::http::error::ApiError;
 use crate::http::openapi::{Notes, examples};
 use crate::http::page;
-use crate::observe::{AttemptView, Entry, News, Watcher};
+use flare_core::observe::{AttemptView, Entry, News, Watcher};
 
 /// After so long without news an empty line goes out, so that a reader who is gone is noticed.
 const HEARTBEAT: Duration = Duration::from_secs(10);

@@ -6,9 +6,9 @@ use super::errors;
 use super::notes::{Notes, TAGS};
 use super::operation::Operation;
 use super::schemas::Schemas;
-use crate::config::Config;
 use crate::http::error::ErrorAnswer;
 use crate::version::VERSION;
+use flare_core::config::Config;
 
 const INTRODUCTION: &str = "\
 Flare tracks documents behind HTTP endpoints and tells every subscribed client when one of them changes.

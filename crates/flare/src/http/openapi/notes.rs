@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::errors;
 use super::schemas::Schemas;
-use crate::config::Config;
+use flare_core::config::Config;
 
 /// What is known of an operation so far.
 pub struct Notes<'a> {

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::Request;
 use axum::handler::Handler;
 use axum::middleware::{self, Next};
@@ -12,8 +11,8 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use http::Method;
 
 use super::notes::Notes;
-use crate::http::page;
-use crate::operations::App;
+use crate::http::{Site, page};
+use flare_core::operations::App;
 
 /// Writes down what an operation takes and answers.
 pub type Describe = fn(&mut Notes<'_>);
@@ -48,12 +47,12 @@ impl Operation {
     }
 
     /// Its place among the routes. A handler that does not look at the query string gets none.
-    pub fn add_to(self, router: Router<Arc<App>>) -> Router<Arc<App>> {
+    pub fn add_to(self, site: Site) -> Site {
         let route = match self.reads_query {
             true => self.route,
             false => self.route.route_layer(middleware::from_fn(refuse_query)),
         };
-        router.route(self.path, route)
+        site.route(self.path, route)
     }
 
     /// The path as the description writes it: a parameter that takes the rest of the path is one like any other.

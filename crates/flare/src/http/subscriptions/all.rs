@@ -9,7 +9,7 @@ use crate::http::error::ApiError;
 use crate::http::openapi::{Notes, examples};
 use crate::http::page::PageQuery;
 use crate::http::{AppState, body};
-use crate::operations::OverviewView;
+use flare_core::operations::OverviewView;
 use flare_model::subscription::View;
 
 /// Lists how the subscriptions of all resources stand.

@@ -10,8 +10,8 @@ use crate::http::error::ApiError;
 use crate::http::openapi::{Notes, examples};
 use crate::http::page::{self, PageQuery};
 use crate::http::{AppState, body};
-use crate::observe::{AttemptDetail, AttemptView};
-use crate::observe::{Outcome, Wanted};
+use flare_core::observe::{AttemptDetail, AttemptView};
+use flare_core::observe::{Outcome, Wanted};
 use serde_json::json;
 
 /// Lists the last attempts.

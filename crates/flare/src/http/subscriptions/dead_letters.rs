@@ -9,7 +9,7 @@ use crate::http::AppState;
 use crate::http::error::ApiError;
 use crate::http::openapi::{Notes, examples};
 use crate::http::page::{self, PageQuery};
-use crate::operations::DeadLetterView;
+use flare_core::operations::DeadLetterView;
 use serde_json::json;
 
 /// Lists dead letters.

@@ -8,8 +8,8 @@ use super::{Ids, ids};
 use crate::http::error::ApiError;
 use crate::http::openapi::Notes;
 use crate::http::{AppState, body, page, query};
-use crate::operations::DeliverQuery;
-use crate::operations::DeliverView;
+use flare_core::operations::DeliverQuery;
+use flare_core::operations::DeliverView;
 use serde_json::json;
 
 /// Sends notifications of a passive subscription to its endpoint, and answers how that went.

@@ -9,8 +9,8 @@ use crate::http::AppState;
 use crate::http::error::ApiError;
 use crate::http::openapi::{Notes, examples};
 use crate::http::page::{self, PageQuery};
-use crate::operations::DriftView;
-use crate::operations::{DriftQuery, Place};
+use flare_core::operations::DriftView;
+use flare_core::operations::{DriftQuery, Place};
 use serde_json::json;
 
 /// Lists what the client has and lacks.

@@ -15,8 +15,8 @@ use crate::http::error::ApiError;
 use crate::http::openapi::{Notes, examples};
 use crate::http::page::PageQuery;
 use crate::http::{AppState, body};
-use crate::operations::ReplayDraft;
-use crate::operations::ReplayView;
+use flare_core::operations::ReplayDraft;
+use flare_core::operations::ReplayView;
 
 /// A replay that has begun.
 #[derive(Serialize, JsonSchema)]

@@ -8,8 +8,8 @@ use super::{Ids, ids};
 use crate::http::error::ApiError;
 use crate::http::openapi::Notes;
 use crate::http::{AppState, body, page, query};
-use crate::operations::ReserveQuery;
-use crate::operations::ReserveView;
+use flare_core::operations::ReserveQuery;
+use flare_core::operations::ReserveView;
 use serde_json::json;
 
 /// Hands out notifications of a passive subscription, waiting for some if there are none.

@@ -9,8 +9,8 @@ use super::{Ids, ids};
 use crate::http::error::ApiError;
 use crate::http::openapi::{Notes, examples};
 use crate::http::{AppState, body};
-use crate::operations::Rotation;
-use crate::operations::RotationDraft;
+use flare_core::operations::Rotation;
+use flare_core::operations::RotationDraft;
 use flare_model::duration::HumanDuration;
 use serde_json::json;
 

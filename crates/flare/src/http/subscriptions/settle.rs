@@ -9,7 +9,7 @@ use super::{Ids, ids};
 use crate::http::error::ApiError;
 use crate::http::openapi::Notes;
 use crate::http::{AppState, body};
-use crate::operations::{SettleDraft, SettleView};
+use flare_core::operations::{SettleDraft, SettleView};
 use serde_json::json;
 
 /// Ends leases, and answers what became of each, in order.

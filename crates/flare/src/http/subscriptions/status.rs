@@ -8,7 +8,7 @@ use super::{Ids, ids};
 use crate::http::error::ApiError;
 use crate::http::openapi::{Notes, examples};
 use crate::http::{AppState, body};
-use crate::operations::StatusView;
+use flare_core::operations::StatusView;
 
 /// Says how a subscription stands.
 pub async fn handle(State(app): AppState, path: Ids) -> Result<Response, ApiError> {

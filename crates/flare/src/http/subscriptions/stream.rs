@@ -15,8 +15,8 @@ use super::{Ids, ids};
 use crate::http::error::ApiError;
 use crate::http::openapi::Notes;
 use crate::http::{AppState, page, query};
-use crate::journey::passive::{Message, Open};
-use crate::operations::{App, StreamQuery};
+use flare_core::journey::passive::{Message, Open};
+use flare_core::operations::{App, StreamQuery};
 use serde_json::json;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");

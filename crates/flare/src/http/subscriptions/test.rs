@@ -9,8 +9,8 @@ use super::{Ids, ids};
 use crate::http::error::ApiError;
 use crate::http::openapi::{Notes, examples};
 use crate::http::{AppState, body};
-use crate::operations::TestDraft;
-use crate::operations::TestView;
+use flare_core::operations::TestDraft;
+use flare_core::operations::TestView;
 use serde_json::json;
 
 /// Sends a sample notification now and answers how it went.

@@ -12,10 +12,10 @@ use axum::extract::State;
 use axum::response::Response;
 
 use super::page::{Frame, PageError, Section, Visit, html};
-use crate::config::Config;
 use crate::http::AppState;
 use crate::http::error::ApiError;
 use crate::http::openapi;
+use flare_core::config::Config;
 use outline::Outline;
 
 #[derive(Template)]

@@ -7,10 +7,10 @@ use http::HeaderMap;
 
 use super::{place, say, sentence};
 use crate::http::AppState;
-use crate::journey::accept::Word;
 use crate::ui::flash;
 use crate::ui::form::Form;
 use crate::ui::page::PageError;
+use flare_core::journey::accept::Word;
 
 /// Deletes the document.
 pub async fn submit(State(app): AppState, headers: HeaderMap, body: Body) -> Result<Response, PageError> {

@@ -10,8 +10,8 @@ use flare_model::url::DocumentUrl;
 
 use super::page::PageError;
 use super::pager::encode;
-use crate::journey::accept::{Refused, Word};
-use crate::operations::App;
+use flare_core::journey::accept::{Refused, Word};
+use flare_core::operations::App;
 
 /// The page of a document.
 pub fn place(url: &str) -> String {

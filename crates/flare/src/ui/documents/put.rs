@@ -6,15 +6,15 @@ use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use flare_model::invalid::Invalid;
-use http::{HeaderMap, StatusCode};
+use http::HeaderMap;
 
 use super::{place, say, sentence};
 use crate::http::AppState;
-use crate::journey::accept::{Refused, Word};
-use crate::operations::Failure;
 use crate::ui::flash;
 use crate::ui::form::Form;
 use crate::ui::page::{Frame, PageError, Section, Visit, html_with};
+use flare_core::journey::accept::{Refused, Word};
+use flare_core::operations::Failure;
 
 const FIELDS: &[&str] = &["url", "document"];
 
@@ -78,7 +78,6 @@ fn in_field(failure: Failure, field: &str) -> Failure {
 }
 
 fn page(visit: Visit, form: Form) -> Response {
-    let status = if form.has_problem() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
     let frame = visit.frame(Section::Documents, "Put a document").under("Documents", "/ui/documents");
-    html_with(status, &Page { frame, form })
+    html_with(form.status(), &Page { frame, form })
 }

@@ -9,11 +9,11 @@ use flare_model::url::DocumentUrl;
 use super::place;
 use crate::http::AppState;
 use crate::http::query;
-use crate::operations::{FoundView, SearchQuery};
 use crate::ui::form::Form;
 use crate::ui::page::{Frame, PageError, Section, Visit, html};
 use crate::ui::pager::{Pager, with};
 use crate::ui::text;
+use flare_core::operations::{FoundView, SearchQuery};
 
 /// Resources to choose from. With more, the beginning of a url finds its own.
 const CHOICES: usize = 200;

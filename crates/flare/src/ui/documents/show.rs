@@ -7,10 +7,10 @@ use flare_model::feed::ClientHas;
 
 use crate::http::AppState;
 use crate::http::error::ApiError;
-use crate::operations::{HolderView, HoldersQuery};
 use crate::ui::page::{Frame, PageError, Section, Visit, html};
 use crate::ui::pager::{Pager, encode, with};
 use crate::ui::text;
+use flare_core::operations::{HolderView, HoldersQuery};
 
 /// How much of a document is shown.
 const SHOWN: usize = 64 * 1024;

@@ -5,13 +5,13 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use flare_model::resource::ResourceDraft;
-use http::{HeaderMap, StatusCode};
+use http::HeaderMap;
 
 use crate::http::AppState;
-use crate::operations::Failure;
 use crate::ui::flash;
 use crate::ui::form::{Assembly, Form};
 use crate::ui::page::{Frame, PageError, Section, Visit, html_with};
+use flare_core::operations::Failure;
 
 const FIELDS: &[&str] = &["endpoint", "change.field", "change.format", "lanes"];
 
@@ -59,11 +59,10 @@ pub async fn submit(
 }
 
 fn page(visit: Visit, form: Form, default_lanes: u16) -> Response {
-    let status = if form.has_problem() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
     let frame = visit.frame(Section::Resources, "New resource").under("Resources", "/ui/resources");
     let lanes_hint = format!(
         "How many ordered lanes the documents are spread over; it bounds the shards of a subscription and cannot be \
          changed later. {default_lanes} where nothing is said."
     );
-    html_with(status, &Page { frame, form, lanes_hint })
+    html_with(form.status(), &Page { frame, form, lanes_hint })
 }

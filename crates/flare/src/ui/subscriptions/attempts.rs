@@ -1,6 +1,7 @@
 //! `/ui/subscriptions/:id/attempts`: what was sent lately and what came of it, as it comes; and one of them, whole.
 
 use askama::Template;
+use axum::Extension;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use flare_model::ids::SubscriptionId;
@@ -11,12 +12,12 @@ use super::head::{Head, Tab, find, ids, place};
 use super::plot::{Latency, class, short};
 use crate::http::AppState;
 use crate::http::error::ApiError;
-use crate::observe::{AttemptView, Outcome, Wanted};
-use crate::operations::App;
-use crate::ui::live::{self, Topic};
+use crate::ui::live::{self, Listeners, Topic};
 use crate::ui::page::{Frame, PageError, Visit, html};
 use crate::ui::pager::{Pager, encode};
 use crate::ui::text;
+use flare_core::observe::{AttemptView, Outcome, Wanted};
+use flare_core::operations::App;
 
 /// Attempts that the plot looks at, and that the live list shows.
 const PLOTTED: usize = 100;
@@ -140,8 +141,12 @@ pub async fn list(State(app): AppState, Path(id): Path<String>, visit: Visit) ->
 }
 
 /// The list, as it grows.
-pub async fn live(State(app): AppState, Path(id): Path<String>) -> Result<Response, ApiError> {
-    live::listen(&app, Topic::Attempts(SubscriptionId::new(id)))
+pub async fn live(
+    State(app): AppState,
+    Extension(live): Listeners,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    live::listen(&app, &live, Topic::Attempts(SubscriptionId::new(id)))
 }
 
 /// The streams of the list.
@@ -151,7 +156,7 @@ pub async fn stream(app: &App, id: &SubscriptionId) -> Option<String> {
 }
 
 impl List {
-    fn newest(app: &App, id: &SubscriptionId) -> crate::operations::Done<List> {
+    fn newest(app: &App, id: &SubscriptionId) -> flare_core::operations::Done<List> {
         let (resource, id) = ids(&*find(app, id.as_str())?);
         let attempts = app.attempts(&resource, &id, &Wanted::default(), 0, PLOTTED)?.attempts;
         let (place, now) = (place(&id), app.clock.now());

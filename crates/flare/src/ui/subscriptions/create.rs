@@ -12,12 +12,13 @@ use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 
 use super::draft::{Draft, DraftPage};
-use super::head::{name, place};
+use super::head::place;
 use super::preview::of_draft;
 use crate::http::AppState;
-use crate::operations::{App, Failure};
 use crate::ui::form::draft;
 use crate::ui::page::{Frame, PageError, Section, Visit, html_with};
+use crate::ui::text;
+use flare_core::operations::{App, Failure};
 
 #[derive(Template)]
 #[template(path = "subscriptions/created.html")]
@@ -67,7 +68,7 @@ pub async fn submit(
             let frame = visit.frame(Section::Subscriptions, "Subscription created");
             let created = Created {
                 frame: frame.under("Subscriptions", "/ui/subscriptions"),
-                name: name(&subscription),
+                name: text::client(&subscription),
                 place: place(subscription.id()),
                 secret: secret.reveal(),
                 passive: subscription.compiled.spec.mode == flare_model::subscription::Mode::Passive,

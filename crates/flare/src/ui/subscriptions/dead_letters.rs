@@ -10,12 +10,12 @@ use serde_json::json;
 
 use super::head::{Head, Tab, find, ids, place};
 use crate::http::AppState;
-use crate::operations::{DeadLetterView, Failure, ReplayDraft};
 use crate::ui::flash;
 use crate::ui::form::{Form, draft};
 use crate::ui::page::{Frame, PageError, Visit, html, message};
 use crate::ui::pager::{Pager, encode};
 use crate::ui::text;
+use flare_core::operations::{DeadLetterView, Failure, ReplayDraft};
 
 #[derive(Template)]
 #[template(path = "subscriptions/dead-letters.html")]

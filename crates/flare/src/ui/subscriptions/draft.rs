@@ -6,14 +6,14 @@ use axum::body::Body;
 use axum::response::Response;
 use flare_model::invalid::Invalid;
 use flare_model::resource::Resource;
-use http::{HeaderMap, StatusCode};
+use http::HeaderMap;
 use serde_json::Value;
 
 use super::fields;
 use super::preview::Preview;
-use crate::operations::{App, Failure};
 use crate::ui::form::Form;
 use crate::ui::page::{Frame, PageError, html_with};
+use flare_core::operations::{App, Failure};
 
 /// The field that has the whole draft, in the other view.
 const JSON: &[&str] = &["json"];
@@ -126,8 +126,7 @@ impl Draft {
 impl DraftPage<'_> {
     /// The answer; a mistake is 400.
     pub fn answer(&self) -> Response {
-        let wrong = self.draft.form.has_problem();
-        html_with(if wrong { StatusCode::BAD_REQUEST } else { StatusCode::OK }, self)
+        html_with(self.draft.form.status(), self)
     }
 
     fn is_new(&self) -> bool {

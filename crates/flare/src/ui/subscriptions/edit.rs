@@ -11,10 +11,10 @@ use super::fields;
 use super::head::{Head, Tab};
 use super::preview::of_draft;
 use crate::http::AppState;
-use crate::operations::App;
-use crate::registry::Subscription;
 use crate::ui::flash;
 use crate::ui::page::{PageError, Visit};
+use flare_core::operations::App;
+use flare_core::registry::Subscription;
 
 /// Shows the draft as it was given.
 pub async fn form(State(app): AppState, Path(id): Path<String>, visit: Visit) -> Result<Response, PageError> {
@@ -59,7 +59,11 @@ pub async fn submit(
     }
 }
 
-async fn change(app: &App, head: &Head, wanted: &Value) -> Result<&'static str, crate::operations::Failure> {
+async fn change(
+    app: &App,
+    head: &Head,
+    wanted: &Value,
+) -> Result<&'static str, flare_core::operations::Failure> {
     let (resource, id) = head.ids();
     match fields::patch(&current(&head.subscription), wanted) {
         None => Ok("Nothing was different, so nothing was changed."),

@@ -1,8 +1,8 @@
 //! A request and its answer, side by side: what was kept of them comes in, and what a page shows goes out.
 
 use super::plot::{Phase, phases};
-use crate::observe::{Headers, RequestView, ResponseView, Timing};
 use crate::ui::text;
+use flare_core::observe::{Headers, RequestView, ResponseView, Timing};
 
 /// A request and its answer as they are shown.
 pub struct Exchange {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::subscription::{Mode, Status};
 
-use crate::operations::{App, Done, Failure, StatusView};
-use crate::registry::Subscription;
 use crate::ui::page::{Frame, Section, Visit};
 use crate::ui::text;
+use flare_core::operations::{App, Done, Failure, StatusView};
+use flare_core::registry::Subscription;
 
 /// The pages of a subscription.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -69,25 +69,6 @@ pub fn place(id: &impl std::fmt::Display) -> String {
     format!("/ui/subscriptions/{id}")
 }
 
-/// What a subscription is called: where its notifications go.
-pub fn name(subscription: &Subscription) -> String {
-    let endpoint = &subscription.stored.draft.endpoint;
-    let actions = [&endpoint.actions.create, &endpoint.actions.update, &endpoint.actions.delete];
-    let own = actions.into_iter().flatten().filter_map(|action| action.url.as_ref());
-    endpoint.url.iter().chain(own).next().cloned().unwrap_or_else(|| subscription.id().to_string())
-}
-
-/// A state in a word.
-pub fn word(status: Status) -> &'static str {
-    match status {
-        Status::Disabled => "disabled",
-        Status::Paused => "paused",
-        Status::Failing => "failing",
-        Status::Preparing => "preparing",
-        Status::Active => "active",
-    }
-}
-
 /// The states, as they are chosen from.
 pub const STATES: [Status; 5] =
     [Status::Active, Status::Preparing, Status::Failing, Status::Paused, Status::Disabled];
@@ -116,7 +97,7 @@ impl Head {
 
     /// What it is called.
     pub fn name(&self) -> String {
-        name(&self.subscription)
+        text::client(&self.subscription)
     }
 
     /// Its id.
@@ -136,7 +117,7 @@ impl Head {
 
     /// Its state in a word.
     pub fn state(&self) -> &'static str {
-        word(self.status.status)
+        self.status.status.as_str()
     }
 
     /// Whether it gets nothing until it asks.

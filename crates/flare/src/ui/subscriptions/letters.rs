@@ -4,7 +4,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 
-use super::head::{name, place};
+use super::head::place;
 use crate::http::AppState;
 use crate::ui::page::{Frame, PageError, Section, Visit, html};
 use crate::ui::pager::Pager;
@@ -32,7 +32,7 @@ pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, Page
     let pager = Pager::new(visit.uri(), page, found.entries.len(), found.total);
     let rows = found.entries.iter().map(|one| Row {
         place: format!("{}/dead-letters", place(one.subscription.id())),
-        name: name(&one.subscription),
+        name: text::client(&one.subscription),
         resource: one.subscription.compiled.resource.view.endpoint.clone(),
         dead_letters: text::number(one.dead_letters),
     });

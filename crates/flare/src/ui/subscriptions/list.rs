@@ -4,14 +4,15 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use flare_model::ids::ResourceId;
+use flare_model::subscription::Status;
 
-use super::head::{STATES, name, place, word};
+use super::head::{STATES, place};
 use crate::http::AppState;
 use crate::http::error::ApiError;
-use crate::operations::{App, Standing, SubscriptionQuery};
 use crate::ui::page::{Frame, PageError, Section, Visit, html};
 use crate::ui::pager::Pager;
 use crate::ui::text;
+use flare_core::operations::{App, Standing, SubscriptionQuery};
 
 #[derive(Template)]
 #[template(path = "subscriptions/list.html")]
@@ -51,10 +52,10 @@ impl Row {
         let resource = &subscription.compiled.resource;
         Row {
             place: place(subscription.id()),
-            name: name(&subscription),
+            name: text::client(&subscription),
             resource: resource.view.endpoint.clone(),
             resource_place: format!("/ui/resources/{}", resource.id()),
-            state: word(status.status),
+            state: status.status.as_str(),
             why: status.reason.unwrap_or_default(),
             mode: match subscription.compiled.spec.mode {
                 flare_model::subscription::Mode::Active => "",
@@ -87,12 +88,12 @@ async fn page(app: &App, visit: Visit, resource: Option<ResourceId>) -> Result<R
     let page = Pager::query(app, visit.uri())?;
     let words = visit.query("q");
     let state = visit.query("state");
-    let known = |text: &String| STATES.into_iter().find(|status| word(*status) == text);
+    let known = |text: &String| STATES.into_iter().find(|status| status.as_str() == text);
     let status = match &state {
         Some(text) => Some(known(text).ok_or_else(|| {
             ApiError::bad_request(format!(
                 "state must be one of {}, got `{text}`",
-                STATES.map(word).join(", ")
+                STATES.map(Status::as_str).join(", ")
             ))
         })?),
         None => None,
@@ -131,7 +132,7 @@ async fn page(app: &App, visit: Visit, resource: Option<ResourceId>) -> Result<R
         here,
         create,
         words: words.unwrap_or_default(),
-        states: STATES.map(|status| (word(status), Some(word(status)) == state.as_deref())).to_vec(),
+        states: STATES.map(|status| (status.as_str(), Some(status.as_str()) == state.as_deref())).to_vec(),
         any,
         resources: resources > 0,
         rows: found.entries.into_iter().map(Row::of).collect(),

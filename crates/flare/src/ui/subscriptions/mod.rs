@@ -21,20 +21,17 @@ mod stand;
 mod test;
 mod trial;
 
-use std::sync::Arc;
-
-use axum::Router;
 use axum::routing::{get, post};
 
-use crate::operations::App;
+use crate::http::Site;
 
 pub use attempts::stream as attempts_stream;
 pub use replays::stream as replays_stream;
 pub use show::stream as show_stream;
 
 /// The pages about subscriptions.
-pub fn routes() -> Router<Arc<App>> {
-    Router::new()
+pub fn routes() -> Site {
+    Site::default()
         .route("/ui/subscriptions", get(list::all))
         .route("/ui/resources/{rid}/subscriptions", get(list::of_resource))
         .route("/ui/subscriptions/new", get(pick::handle))

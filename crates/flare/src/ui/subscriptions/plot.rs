@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use flare_model::retry::Plan;
 
-use crate::observe::{AttemptView, Outcome, Timing};
 use crate::ui::text;
+use flare_core::observe::{AttemptView, Outcome, Timing};
 
 /// A rectangle.
 pub struct Bar {
@@ -38,7 +38,14 @@ pub struct Latency {
     pub label: String,
 }
 
-/// A logarithmic height from 4 to 100: what took a thousand times as long must not hide the rest.
+/// A logarithmic height from 4 to 100: what took a thousand times as long must not hide the rest. From a tenth of the
+/// longest on, or from the shortest where that is less, so that what differs also looks different.
+fn height_between(least: f64, value: f64, most: f64) -> f64 {
+    let from = least.min(most / 10.0).max(f64::MIN_POSITIVE);
+    4.0 + 96.0 * (value.max(from) / from).ln() / (most / from).ln().max(f64::MIN_POSITIVE)
+}
+
+/// A logarithmic height from 4 to 100, from nothing on.
 fn height(value: f64, most: f64) -> f64 {
     4.0 + 96.0 * (1.0 + value).ln() / (1.0 + most).ln().max(f64::MIN_POSITIVE)
 }
@@ -58,12 +65,13 @@ fn standing(at: usize, of: usize, height: f64, class: &'static str, title: Strin
 /// A duration to three digits.
 pub fn short(span: Duration) -> String {
     let micros = span.as_micros() as f64;
+    let tenths = |value: f64| format!("{value:.1}").trim_end_matches(".0").to_owned();
     match micros {
         ..1000.0 => format!("{micros:.0} µs"),
-        ..10_000.0 => format!("{:.1} ms", micros / 1e3),
+        ..10_000.0 => format!("{} ms", tenths(micros / 1e3)),
         ..1_000_000.0 => format!("{:.0} ms", micros / 1e3),
-        ..10_000_000.0 => format!("{:.1} s", micros / 1e6),
-        _ => text::rough(span),
+        ..10_000_000.0 => format!("{} s", tenths(micros / 1e6)),
+        _ => text::fine(span),
     }
 }
 
@@ -82,13 +90,14 @@ impl Latency {
             let span = attempt.timing.total.0;
             let class = class(attempt.outcome);
             let title = format!("{}: {} after {}", text::moment(attempt.began_at), class, short(span));
-            standing(slots - 1 - age, slots, height(micros(span), micros(most)), class, title)
+            let height = height_between(micros(sorted[0]), micros(span), micros(most));
+            standing(slots - 1 - age, slots, height, class, title)
         });
         let failed = attempts.iter().filter(|attempt| attempt.outcome == Outcome::Failed).count();
         let (median, p95) = (short(at(0.5)), short(at(0.95)));
         Some(Latency {
             bars: bars.collect(),
-            top: short(most),
+            top: format!("longest {}", short(most)),
             label: format!(
                 "How long the last {count} attempts took: half of them up to {median}, 95 % up to {p95}, the longest {}; {failed} failed",
                 short(most)
@@ -184,6 +193,15 @@ mod tests {
     }
 
     #[test]
+    fn what_took_longer_is_higher_and_what_took_as_long_is_as_high() {
+        assert_eq!(height_between(500.0, 500.0, 500.0), 100.0);
+        assert!((height_between(1.0, 1.0, 1000.0) - 4.0).abs() < 1e-9);
+        assert!((height_between(1.0, 1000.0, 1000.0) - 100.0).abs() < 1e-9);
+        // Three times as long can be seen, also where nothing is much longer.
+        assert!(height_between(300.0, 900.0, 900.0) - height_between(300.0, 300.0, 900.0) > 30.0);
+    }
+
+    #[test]
     fn waits_grow_as_the_policy_says() {
         let policy: RetryPolicy =
             serde_json::from_str(r#"{"quantity":4,"interval":"1s","ratio":10}"#).unwrap();
@@ -198,10 +216,14 @@ mod tests {
 
     #[test]
     fn durations_have_three_digits() {
-        for (micros, text) in
-            [(12, "12 µs"), (1500, "1.5 ms"), (15_000, "15 ms"), (1_500_000, "1.5 s"), (61_000_000, "1 min")]
-        {
-            assert_eq!(short(Duration::from_micros(micros)), text);
+        for (micros, text) in [
+            (12, "12 µs"),
+            (1500, "1.5 ms"),
+            (15_000, "15 ms"),
+            (5_000_000, "5 s"),
+            (61_000_000, "1 min 1 s"),
+        ] {
+            assert_eq!(short(Duration::from_micros(micros)).replace('\u{a0}', " "), text);
         }
     }
 }

@@ -12,10 +12,10 @@ use super::create::resource;
 use super::draft::Draft;
 use super::plot::{Bar, short, waits};
 use crate::http::AppState;
-use crate::operations::{App, Failure};
 use crate::ui::form::draft;
 use crate::ui::page::{Frame, PageError, Section, Visit, html, message};
 use crate::ui::text;
+use flare_core::operations::{App, Failure};
 
 /// Attempts that are drawn, at most.
 const DRAWN: usize = 60;
@@ -98,7 +98,7 @@ impl Preview {
             let span = |span: flare_model::duration::HumanDuration| short(span.0);
             Row {
                 attempt: planned.attempt,
-                after: if at == 0 { "at once".to_owned() } else { format!("after {}", span(planned.after)) },
+                after: if at == 0 { "at once".to_owned() } else { span(planned.after) },
                 between: match at {
                     0 => String::new(),
                     _ => format!("{} to {}", span(planned.earliest), span(planned.latest)),

@@ -1,22 +1,23 @@
 //! `/ui/subscriptions/:id/replays`: what to send again comes in, and how far that is goes out, as it goes.
 
 use askama::Template;
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use flare_model::ids::SubscriptionId;
-use http::{HeaderMap, StatusCode};
+use http::HeaderMap;
 use serde_json::json;
 
 use super::head::{Head, Tab, find, ids};
 use crate::http::AppState;
 use crate::http::error::ApiError;
-use crate::operations::{App, Done, ReplayDraft, ReplayView};
 use crate::ui::flash;
 use crate::ui::form::{Form, draft};
-use crate::ui::live::{self, Topic};
+use crate::ui::live::{self, Listeners, Topic};
 use crate::ui::page::{Frame, PageError, Visit, html_with};
 use crate::ui::text;
+use flare_core::operations::{App, Done, ReplayDraft, ReplayView};
 
 const FIELDS: &[&str] = &["since", "document"];
 /// All that are remembered.
@@ -94,8 +95,12 @@ pub async fn submit(
 }
 
 /// Progress, as it is made.
-pub async fn live(State(app): AppState, Path(id): Path<String>) -> Result<Response, ApiError> {
-    live::listen(&app, Topic::Replays(SubscriptionId::new(id)))
+pub async fn live(
+    State(app): AppState,
+    Extension(live): Listeners,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    live::listen(&app, &live, Topic::Replays(SubscriptionId::new(id)))
 }
 
 /// The streams of the page.
@@ -120,8 +125,7 @@ async fn show(app: &App, id: &str, visit: Visit, form: Form) -> Result<Response,
         form,
         head,
     };
-    let wrong = page.form.has_problem();
-    Ok(html_with(if wrong { StatusCode::BAD_REQUEST } else { StatusCode::OK }, &page))
+    Ok(html_with(page.form.status(), &page))
 }
 
 impl Rows {

@@ -6,14 +6,14 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use flare_model::duration::HumanDuration;
 use flare_model::subscription::live;
-use http::{HeaderMap, StatusCode};
+use http::HeaderMap;
 
 use super::head::{Head, Tab};
 use crate::http::AppState;
-use crate::operations::{App, Failure, Rotation, RotationDraft};
 use crate::ui::form::{Assembly, Form};
 use crate::ui::page::{Frame, PageError, Visit, html_with};
 use crate::ui::text;
+use flare_core::operations::{App, Failure, Rotation, RotationDraft};
 
 const FIELDS: &[&str] = &["overlap", "secret"];
 
@@ -97,6 +97,5 @@ fn show(app: &App, head: Head, visit: Visit, form: Form, fresh: Option<Fresh>) -
         fresh,
         form,
     };
-    let wrong = page.form.has_problem();
-    html_with(if wrong { StatusCode::BAD_REQUEST } else { StatusCode::OK }, &page)
+    html_with(page.form.status(), &page)
 }

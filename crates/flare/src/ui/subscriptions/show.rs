@@ -1,6 +1,7 @@
 //! `GET /ui/subscriptions/:id`: how a subscription stands, as it stands.
 
 use askama::Template;
+use axum::Extension;
 use axum::extract::{Path, State};
 use axum::response::{Redirect, Response};
 use flare_model::feed::ClientHas;
@@ -13,12 +14,12 @@ use super::attempts::AttemptRow;
 use super::head::{Head, Tab, place};
 use super::plot::Latency;
 use crate::http::AppState;
-use crate::observe::Wanted;
-use crate::operations::{App, Done, DriftQuery, DriftView};
-use crate::ui::live::{self, Topic};
+use crate::ui::live::{self, Listeners, Topic};
 use crate::ui::page::{Frame, PageError, Visit, html};
 use crate::ui::pager::encode;
 use crate::ui::text;
+use flare_core::observe::Wanted;
+use flare_core::operations::{App, Done, DriftQuery, DriftView};
 
 /// Documents shown that the client lacks; the rest is behind a link of the API.
 const LACKING: usize = 10;
@@ -56,6 +57,8 @@ struct Page {
 struct Now {
     place: String,
     state: &'static str,
+    /// What `since` is the time of.
+    what: &'static str,
     since: String,
     reason: Option<String>,
     counts: Vec<Count>,
@@ -130,9 +133,10 @@ pub async fn of_resource(Path((_, id)): Path<(String, String)>) -> Redirect {
 /// What moves, as it moves.
 pub async fn live(
     State(app): AppState,
+    Extension(live): Listeners,
     Path(id): Path<String>,
 ) -> Result<Response, crate::http::error::ApiError> {
-    live::listen(&app, Topic::Subscription(SubscriptionId::new(id)))
+    live::listen(&app, &live, Topic::Subscription(SubscriptionId::new(id)))
 }
 
 /// The streams of the page.
@@ -156,6 +160,11 @@ impl Now {
         let now = app.clock.now();
         Ok(Now {
             state: head.state(),
+            // One that has had no success yet is active since it was made.
+            what: match head.state() == "active" && status.last_success_at.is_some() {
+                true => "last success",
+                false => "since",
+            },
             since: text::ago(now, status.since),
             reason: status.reason.clone(),
             counts: counts(head),

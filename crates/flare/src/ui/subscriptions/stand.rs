@@ -5,9 +5,9 @@ use axum::response::Response;
 
 use super::head::{find, ids, place};
 use crate::http::AppState;
-use crate::operations::Failure;
 use crate::ui::flash;
 use crate::ui::page::{PageError, message};
+use flare_core::operations::Failure;
 
 /// Stops it.
 pub async fn pause(State(app): AppState, Path(id): Path<String>) -> Result<Response, PageError> {

@@ -4,15 +4,15 @@ use askama::Template;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use http::{HeaderMap, StatusCode};
+use http::HeaderMap;
 
 use super::exchange::Exchange;
 use super::head::{Head, Tab};
 use super::plot::class;
 use crate::http::AppState;
-use crate::operations::{Failure, TestDraft, TestView};
 use crate::ui::form::{Assembly, Form};
 use crate::ui::page::{Frame, PageError, Visit, html_with};
+use flare_core::operations::{Failure, TestDraft, TestView};
 
 const FIELDS: &[&str] = &["document", "action"];
 
@@ -74,8 +74,7 @@ pub async fn submit(
 
 fn page(head: Head, visit: Visit, form: Form, tried: Option<Tried>) -> Response {
     let frame = head.frame(visit, "Send a test");
-    let status = if form.has_problem() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
-    html_with(status, &Page { frame, head, form, tried })
+    html_with(form.status(), &Page { frame, head, form, tried })
 }
 
 impl Tried {

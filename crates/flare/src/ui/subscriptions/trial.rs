@@ -16,10 +16,10 @@ use serde_json::Value;
 use super::create::resource;
 use super::draft::Draft;
 use crate::http::{AppState, body};
-use crate::operations::{App, Done, Failure, Trial as FilterTrial, TrialView as FilterResult};
 use crate::ui::form::Form;
 use crate::ui::page::{Frame, PageError, Section, Visit, html, message};
 use crate::ui::text;
+use flare_core::operations::{App, Done, Failure, Trial as FilterTrial, TrialView as FilterResult};
 
 #[derive(Template)]
 #[template(path = "subscriptions/trial.html")]

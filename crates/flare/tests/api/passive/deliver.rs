@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{passive, passively};
-use crate::support::{Receiver, Reply, Setup, Story, until, until_true};
+use crate::support::{Gate, Receiver, Reply, Setup, Story, until, until_true};
 
 #[tokio::test]
 async fn nothing_is_sent_until_it_is_asked_for() {
@@ -46,21 +46,28 @@ async fn each_way_a_request_can_end_is_counted() {
 
 #[tokio::test]
 async fn no_more_are_open_at_once_than_asked_for() {
-    let receiver =
-        Receiver::answering(|_| Reply::After(Duration::from_millis(20), Box::new(Reply::Status(200)))).await;
+    let gate = Gate::closed();
+    let held = gate.clone();
+    let slow = || Reply::After(Duration::from_millis(20), Box::new(Reply::Status(200)));
+    let receiver = Receiver::answering(move |_| held.then(slow())).await;
     let (story, subscription) = passively(Setup::default(), receiver, json!({})).await;
     for document in 0..12 {
         story.put(document, 1).await;
     }
-    let answer = story.command(&subscription, "deliver?quantity=12&concurrency=3").await.expect(200).json();
-    assert_eq!(answer["delivered"], 12);
+    let deliver = story.command(&subscription, "deliver?quantity=12&concurrency=3");
+    let opening = async {
+        until_true("as many as may be are open", || story.receiver.in_flight() == 3).await;
+        gate.open();
+    };
+    let (answer, ()) = tokio::join!(deliver, opening);
+    assert_eq!(answer.expect(200).json()["delivered"], 12);
     assert_eq!(story.receiver.most_in_flight(), 3);
 }
 
 #[tokio::test]
 async fn a_second_one_at_a_time_is_refused_and_a_caller_that_leaves_makes_room() {
     let receiver = Receiver::answering(|_| Reply::Hang).await;
-    let delivery = json!({"timeout": "400ms", "retry": {"interval": "1h"}});
+    let delivery = json!({"timeout": "2s", "retry": {"interval": "1h"}});
     let (story, subscription) = passively(Setup::default(), receiver, delivery).await;
     story.put(1, 1).await;
     story.put(2, 1).await;
@@ -151,7 +158,7 @@ async fn the_beginning_is_delivered_on_request_too() {
 async fn a_host_that_does_not_answer_is_not_waited_for() {
     let receiver = Receiver::answering(|_| Reply::Reset).await;
     let setup = Setup::default().with("FLARE_DELIVERY_BREAKER_FAILURES", "3");
-    let setup = setup.with("FLARE_DELIVERY_BREAKER_PAUSE", "500ms");
+    let setup = setup.with("FLARE_DELIVERY_BREAKER_PAUSE", "2s");
     let (story, subscription) = passively(setup, receiver, json!({"concurrency": 1})).await;
     for document in 0..10 {
         story.put(document, 1).await;

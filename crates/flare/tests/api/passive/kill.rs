@@ -3,30 +3,28 @@
 //!
 //! FLARE_CRASH_ROUNDS and FLARE_CRASH_SEED as for the clients that are told.
 
-use std::collections::HashMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::passively;
-use crate::crashes::{Client, Dice, Shared, client, insist_on_what_was_accepted, origin};
-use crate::support::{Api, Setup, store_is_durable, until, until_true};
+use crate::crashes::{Client, Dice, Door, Load, client, rounds_and_seed};
+use crate::support::{Setup, store_is_durable, until};
 
 /// One consumer. It takes some, makes of each what it can, and says so of most; sometimes it has some sent to its
 /// endpoint instead. One thing after the other, so that what it hears is in order.
 struct Consumer {
-    api: watch::Receiver<Api>,
+    door: Door,
     path: String,
     client: Arc<Mutex<Client>>,
     dice: Dice,
 }
 
 impl Consumer {
-    /// One turn. `None` when Flare was killed meanwhile; else how many were taken.
-    async fn turn(&mut self) -> Option<usize> {
-        let api = *self.api.borrow();
+    /// One turn. `None` when Flare was killed meanwhile.
+    async fn turn(&mut self) -> Option<()> {
+        let api = self.door.api().await;
         if self.dice.roll(5) == 0 {
             let path = format!("{}/deliver?quantity=4", self.path);
             api.try_send("POST", &path, &[], "").await.ok()?.expect(200);
@@ -51,7 +49,7 @@ impl Consumer {
             let body = json!({"messages": lines}).to_string();
             api.try_send("POST", &format!("{}/settle", self.path), &[], body).await.ok()?.expect(200);
         }
-        Some(messages.len())
+        Some(())
     }
 
     fn process(&self, message: &Value) {
@@ -69,11 +67,7 @@ async fn a_client_that_pulls_loses_nothing_however_often_it_is_killed() {
     if !store_is_durable() {
         return eprintln!("SKIPPED: there is nothing to lose without a disk");
     }
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let rounds = number("FLARE_CRASH_ROUNDS").unwrap_or(8);
-    let seed = number("FLARE_CRASH_SEED").unwrap_or_else(|| u64::from(std::process::id()));
-    eprintln!("FLARE_CRASH_SEED={seed}");
-    let mut dice = Dice(seed);
+    let (rounds, seed) = rounds_and_seed();
     let (receiver, told) = client(seed + 1, 10).await;
     let setup = Setup::default()
         .with("FLARE_DELIVERY_ISSUE_BLOCK", "16")
@@ -81,39 +75,20 @@ async fn a_client_that_pulls_loses_nothing_however_often_it_is_killed() {
         .with("FLARE_DELIVERY_TAIL_BYTES", "64KB");
     let delivery = json!({"retry": {"quantity": 1_000_000, "interval": "20ms", "maxInterval": "100ms"}});
     let (mut story, subscription) = passively(setup, receiver, delivery).await;
-    let (current, api) = watch::channel(story.api());
-    let shared = Arc::new(Shared::default());
-    let mut origins = tokio::task::JoinSet::new();
-    for number in 0..3 {
-        origins.spawn(origin(number, api.clone(), shared.clone(), Dice(seed + 10 + number)));
-    }
-    let mut consumer =
-        Consumer { api: api.clone(), path: subscription.clone(), client: told.clone(), dice: Dice(seed + 2) };
+    let mut load = Load::begin(&story, 3, seed);
+    let (door, path, dice) = (load.door(), subscription.clone(), Dice(seed + 2));
+    let mut consumer = Consumer { door, path, client: told.clone(), dice };
     let (stop, stopped) = watch::channel(false);
     let consuming = tokio::spawn(async move {
         while !*stopped.borrow() {
-            if consumer.turn().await.is_none() {
-                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-            }
+            consumer.turn().await;
         }
     });
     for _ in 0..rounds {
-        let wanted = shared.count.load(Ordering::SeqCst) + 20 + dice.roll(120);
-        until_true("the load goes on", || shared.count.load(Ordering::SeqCst) >= wanted).await;
-        let before = shared.accepted.lock().unwrap().clone();
-        story.flare.kill();
-        story.receiver.drained().await;
-        story.flare.restart().await;
-        insist_on_what_was_accepted(story.api(), &before, &shared).await;
-        current.send(story.api()).unwrap();
+        load.goes_on(120).await;
+        load.kill(&mut story, &[]).await;
     }
-    shared.stop.store(true, Ordering::SeqCst);
-    while let Some(done) = origins.join_next().await {
-        done.unwrap();
-    }
-    let accepted = shared.accepted.lock().unwrap().clone();
-    let living = accepted.into_iter().filter(|(_, (_, lives))| *lives);
-    let expected: HashMap<String, i64> = living.map(|(url, (revision, _))| (url, revision)).collect();
+    let (expected, _) = load.end().await;
     until("the client has what the origins said", || {
         let client = told.lock().unwrap();
         assert!(client.wrong.is_empty(), "{:#?}", client.wrong);

@@ -48,16 +48,31 @@ impl Waiting {
     }
 }
 
-/// Begins a reserve and sees that it waits, where only one may.
-pub async fn until_it_waits(story: &Story, subscription: &str) -> Waiting {
+impl Waiting {
+    /// Leaves without an answer.
+    pub fn leave(self) {
+        self.0.abort();
+    }
+}
+
+/// Begins a reserve and sees that it waits, where only one may; also the refusal by which that is seen.
+pub async fn until_it_waits(story: &Story, subscription: &str) -> (Waiting, Answer) {
     let (api, path) = (story.api(), format!("{subscription}/reserve?wait=60s"));
-    let waiting = tokio::spawn(async move { api.send("POST", &path, &[], "").await });
-    until("it waits", || async {
-        let full = story.command(subscription, "reserve").await.status == 429;
-        full.then_some(())
+    let waiting = tokio::spawn(async move {
+        loop {
+            let answer = api.send("POST", &path, &[], "").await;
+            // One that looks whether this one waits may have been there before it, for a moment.
+            if answer.status != 429 {
+                return answer;
+            }
+        }
+    });
+    let refused = until("it waits", || async {
+        let answer = story.command(subscription, "reserve").await;
+        (answer.status == 429).then_some(answer)
     })
     .await;
-    Waiting(waiting)
+    (Waiting(waiting), refused)
 }
 
 /// Settles messages with one status and returns the outcomes.

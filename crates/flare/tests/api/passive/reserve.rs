@@ -11,7 +11,7 @@ use crate::support::{PATIENCE, Receiver, Setup, document_url, until};
 async fn a_message_is_what_would_have_been_sent() {
     let (story, subscription) = passive().await;
     story.put(1, 7).await;
-    let message = reserve_one(&story, &subscription, "lease=10s").await;
+    let message = reserve_one(&story, &subscription, "lease=10m").await;
     let answer = json!({"requested": 1, "delivered": 0, "discarded": 0, "failed": 0, "remaining": 1});
     let deliver = story.command(&subscription, "deliver?quantity=1").await.expect(200).json();
     assert_eq!(deliver, answer, "what is on a lease is not sent as well");
@@ -199,17 +199,9 @@ async fn a_rate_limit_holds_for_reservations() {
 async fn those_who_wait_are_bounded_and_those_who_leave_make_room() {
     let setup = Setup::default().with("FLARE_DELIVERY_PASSIVE_WAITERS", "1");
     let (story, subscription) = passively(setup, Receiver::start().await, json!({})).await;
-    let waiting = {
-        let (api, path) = (story.api(), format!("{subscription}/reserve?wait=30s"));
-        tokio::spawn(async move { api.send("POST", &path, &[], "").await })
-    };
-    let refused = until("there is no room", || async {
-        let answer = story.command(&subscription, "reserve").await;
-        (answer.status == 429).then_some(answer)
-    })
-    .await;
+    let (waiting, refused) = until_it_waits(&story, &subscription).await;
     assert_eq!(refused.refused(429, &["waiters"]).header("retry-after"), "1");
-    waiting.abort();
+    waiting.leave();
     until("there is room again", || async {
         let answer = story.command(&subscription, "reserve").await;
         (answer.status == 200).then_some(())
@@ -241,11 +233,11 @@ async fn wrong_parameters_are_named() {
 async fn a_waiting_reserve_learns_of_the_end_of_its_subscription() {
     let setup = Setup::default().with("FLARE_DELIVERY_PASSIVE_WAITERS", "1");
     let (story, subscription) = passively(setup, Receiver::start().await, json!({})).await;
-    let active = until_it_waits(&story, &subscription).await;
+    let (active, _) = until_it_waits(&story, &subscription).await;
     story.api().patch(&subscription, &json!({"mode": "active"})).await.expect(200);
     assert_eq!(active.answer().await.expect(200).json(), json!({"messages": []}));
     story.api().patch(&subscription, &json!({"mode": "passive"})).await.expect(200);
-    let deleted = until_it_waits(&story, &subscription).await;
+    let (deleted, _) = until_it_waits(&story, &subscription).await;
     story.api().delete(&subscription).await.expect(204);
     deleted.answer().await.refused(404, &["subscription"]);
 }

@@ -73,7 +73,7 @@ async fn what_was_settled_stays_settled() {
 async fn a_stop_answers_those_who_wait_at_once() {
     let setup = Setup::default().with("FLARE_DELIVERY_PASSIVE_WAITERS", "1");
     let (mut story, subscription) = passively(setup, Receiver::start().await, json!({})).await;
-    let waiting = until_it_waits(&story, &subscription).await;
+    let (waiting, _) = until_it_waits(&story, &subscription).await;
     let told = std::time::Instant::now();
     assert!(story.flare.stop().await.success());
     assert_eq!(waiting.answer().await.expect(200).json(), json!({"messages": []}));

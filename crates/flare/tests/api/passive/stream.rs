@@ -159,11 +159,17 @@ async fn the_last_event_id_acknowledges_what_came_up_to_it() {
 
 #[tokio::test]
 async fn a_stream_that_breaks_leaves_its_leases_to_expire() {
-    let (story, subscription) = passive().await;
+    let setup = Setup::default().with("FLARE_DELIVERY_PASSIVE_WAITERS", "1");
+    let (story, subscription) = passively(setup, Receiver::start().await, json!({})).await;
     story.put(1, 1).await;
-    let mut listener = Listener::begin(&story, &subscription, "lease=400ms", None).await;
+    let mut listener = Listener::begin(&story, &subscription, "lease=4s", None).await;
     let event = listener.event().await;
     drop(listener);
+    until("it is noticed", || async {
+        let answer = story.command(&subscription, "reserve").await;
+        (answer.status == 200).then_some(())
+    })
+    .await;
     story.put(2, 1).await;
     let other = reserve_one(&story, &subscription, "").await;
     assert_eq!(other["document"], document_url(2), "nothing goes to a stream that is gone");

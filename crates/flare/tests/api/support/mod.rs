@@ -16,7 +16,7 @@ pub use certificates::Certificates;
 pub use collector::Collector;
 pub use flare::{Flare, Setup, store_is_durable};
 pub use python::{open_metrics, read_events, schemathesis, validate, verify};
-pub use receiver::{Receiver, Reply, Request};
+pub use receiver::{Gate, Receiver, Reply, Request};
 pub use story::{Story, document_url, minimal_resource};
 
 /// No wait of these tests is longer: two cores may be shared with a build.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 use super::until;
 
@@ -61,6 +62,8 @@ pub enum Reply {
     Full { status: u16, headers: Vec<(&'static str, String)>, body: String },
     /// The answer, after a while.
     After(Duration, Box<Reply>),
+    /// The answer, once the gate is open.
+    Held(Gate, Box<Reply>),
     /// Nothing, for as long as the connection lives.
     Hang,
     /// The connection is reset, with no answer.
@@ -73,6 +76,33 @@ pub enum Reply {
     Flood,
     /// 200 with keep-alive; then the connection is closed without a word.
     ThenClose(u16),
+}
+
+/// Keeps answers back until the test opens it: what has to happen before an answer happens before it, however slow the
+/// machine is.
+#[derive(Clone, Debug)]
+pub struct Gate(Arc<watch::Sender<bool>>);
+
+impl Gate {
+    /// One that is closed.
+    pub fn closed() -> Gate {
+        Gate(Arc::new(watch::Sender::new(false)))
+    }
+
+    /// This answer, once it is open.
+    pub fn then(&self, reply: Reply) -> Reply {
+        Reply::Held(self.clone(), Box::new(reply))
+    }
+
+    /// Lets go of all answers that it keeps, and keeps none from now on.
+    pub fn open(&self) {
+        self.0.send_replace(true);
+    }
+
+    async fn opened(&self) {
+        // Its sender lives as long as it does.
+        let _ = self.0.subscribe().wait_for(|open| *open).await;
+    }
 }
 
 type Answering = Box<dyn FnMut(&Request) -> Reply + Send>;
@@ -230,15 +260,27 @@ async fn serve(mut stream: TcpStream, state: &State) -> io::Result<()> {
             requests.push(request);
             reply
         };
-        while let Reply::After(time, then) = reply {
+        let reply = loop {
             // The sender may give up while it waits.
             let mut peeked = [0; 1];
-            tokio::select! {
-                () = tokio::time::sleep(time) => {}
-                _ = stream.peek(&mut peeked), if buffer.is_empty() => {}
-            }
-            reply = *then;
-        }
+            reply = match reply {
+                Reply::After(time, then) => {
+                    tokio::select! {
+                        () = tokio::time::sleep(time) => {}
+                        _ = stream.peek(&mut peeked), if buffer.is_empty() => {}
+                    }
+                    *then
+                }
+                Reply::Held(gate, then) => {
+                    tokio::select! {
+                        () = gate.opened() => {}
+                        _ = stream.peek(&mut peeked), if buffer.is_empty() => {}
+                    }
+                    *then
+                }
+                reply => break reply,
+            };
+        };
         if matches!(reply, Reply::Hang) {
             let _ = stream.read(&mut [0; 1]).await;
             return Ok(());
@@ -295,7 +337,7 @@ async fn write(stream: &mut TcpStream, reply: Reply) -> io::Result<bool> {
                 stream.write_all(&part).await?;
             }
         }
-        Reply::Hang | Reply::After(..) => unreachable!("dealt with before"),
+        Reply::Hang | Reply::After(..) | Reply::Held(..) => unreachable!("dealt with before"),
     }
 }
 

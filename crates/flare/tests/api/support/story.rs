@@ -1,8 +1,10 @@
 //! The usual beginning of a story: Flare, a resource, and a client that is told about its documents.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
-use super::{Answer, Api, Flare, Receiver, Setup, until};
+use super::{Answer, Api, Flare, LOOK, PATIENCE, Receiver, Setup};
 
 /// A resource whose revision is the integer `rev`.
 pub fn minimal_resource() -> Value {
@@ -82,11 +84,15 @@ impl Story {
         what: &str,
         holds: impl Fn(&Value) -> bool,
     ) -> Value {
-        until(what, || async {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
             let status = self.status(subscription).await;
-            holds(&status).then_some(status)
-        })
-        .await
+            if holds(&status) {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "waited in vain until {what}: {status}");
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     /// Waits until a client has everything that can be sent to it now.

@@ -1,0 +1,211 @@
+//! In: a configuration whose values each fit. Out: what does not fit together, with the remedy.
+
+use super::cidr::Cidr;
+use super::schema::{Config, HistoryConfig};
+use super::setting::Setting;
+
+/// A broken rule: the key to correct, and what to say.
+pub type Broken = (&'static str, String);
+
+/// Ranges whose addresses only carry another one; [`crate::network`] looks at what they carry.
+const CARRIERS: [Cidr; 2] =
+    [Cidr::v6([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96), Cidr::v6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16)];
+
+/// Checks the rules that concern more than one key.
+pub fn check(config: &Config) -> Vec<Broken> {
+    let (server, client) = (&config.http.server, &config.http.client);
+    let (pagination, delivery, embedded) =
+        (&config.domain.pagination, &config.delivery, &config.provider.embedded);
+    let mut broken = Vec::new();
+    if !cfg!(feature = "otlp") && config.telemetry.endpoint.get().is_some() {
+        let message =
+            "this build cannot send telemetry: build Flare with the cargo feature `otlp`, or set \"none\"";
+        broken.push(("telemetry.endpoint", message.to_owned()));
+    }
+    if !server.is_loopback() && !server.insecure {
+        let message = format!(
+            "{} can be reached from other machines and there is no authentication yet: listen on a loopback address \
+             such as \"127.0.0.1:8080\", or set http.server.insecure = true to accept that anyone who can connect \
+             may do anything",
+            server.addr
+        );
+        broken.push(("http.server.addr", message));
+    }
+    for range in
+        config.network.allow.iter().filter(|range| CARRIERS.iter().any(|carrier| carrier.covers(range)))
+    {
+        broken.push((
+            "network.allow",
+            format!("{range} only carries IPv4 addresses: allow the IPv4 range itself"),
+        ));
+    }
+    let keys = ["history.fine", "history.medium", "history.coarse"];
+    for (key, (step, span)) in keys.into_iter().zip(config.history.sizes()) {
+        let (points, most) = (span.as_nanos().div_ceil(step.as_nanos()), HistoryConfig::MOST_POINTS);
+        if points > most {
+            let (step, span) = (step.to_toml(), span.to_toml());
+            let message = format!(
+                "{span} with a point every {key}-step = {step} makes {points} points, and there may be {most}: shorten \
+                 the one or lengthen the other"
+            );
+            broken.push((key, message));
+        }
+    }
+    let history = &config.history;
+    broken.extend(
+        [
+            at_most(("history.fine-step", &history.fine_step), ("history.medium-step", &history.medium_step)),
+            at_most(
+                ("history.medium-step", &history.medium_step),
+                ("history.coarse-step", &history.coarse_step),
+            ),
+            at_most(("history.fine", &history.fine), ("history.medium", &history.medium)),
+            at_most(("history.medium", &history.medium), ("history.coarse", &history.coarse)),
+            // Without a single point there is nothing to plot.
+            at_most(("history.fine-step", &history.fine_step), ("history.fine", &history.fine)),
+            at_most(("history.medium-step", &history.medium_step), ("history.medium", &history.medium)),
+            at_most(("history.coarse-step", &history.coarse_step), ("history.coarse", &history.coarse)),
+            at_most(
+                ("delivery.breaker.pause", &delivery.breaker.pause),
+                ("delivery.breaker.longest-pause", &delivery.breaker.longest_pause),
+            ),
+            // A document larger than the queue could never be accepted, only told to come back later.
+            at_most(
+                ("http.server.body-limit", &server.body_limit),
+                ("provider.embedded.queue-bytes", &embedded.queue_bytes),
+            ),
+            at_most(
+                ("http.client.connections-per-host", &client.connections_per_host),
+                ("http.client.connections", &client.connections),
+            ),
+            at_most(
+                ("http.client.excerpt-limit", &client.excerpt_limit),
+                ("http.client.response-limit", &client.response_limit),
+            ),
+            at_most(
+                ("domain.pagination.default-limit", &pagination.default_limit),
+                ("domain.pagination.maximum-limit", &pagination.maximum_limit),
+            ),
+            at_most(
+                ("auth.secret-overlap", &config.auth.secret_overlap),
+                ("auth.maximum-secret-overlap", &config.auth.maximum_secret_overlap),
+            ),
+            at_most(
+                ("delivery.default-timeout", &delivery.default_timeout),
+                ("delivery.maximum-timeout", &delivery.maximum_timeout),
+            ),
+            at_most(
+                ("delivery.default-concurrency", &delivery.default_concurrency),
+                ("delivery.maximum-concurrency", &delivery.maximum_concurrency),
+            ),
+            at_most(
+                ("delivery.passive.default-quantity", &delivery.passive.default_quantity),
+                ("delivery.passive.maximum-quantity", &delivery.passive.maximum_quantity),
+            ),
+            at_most(
+                ("delivery.passive.default-lease", &delivery.passive.default_lease),
+                ("delivery.passive.maximum-lease", &delivery.passive.maximum_lease),
+            ),
+            at_most(
+                ("provider.embedded.commit-bytes", &embedded.commit_bytes),
+                ("provider.embedded.queue-bytes", &embedded.queue_bytes),
+            ),
+        ]
+        .into_iter()
+        .flatten(),
+    );
+    broken
+}
+
+fn at_most<T: Setting>(low: (&'static str, &T), high: (&'static str, &T)) -> Option<Broken> {
+    (low.1 > high.1).then(|| {
+        let (low_value, high_value) = (low.1.to_toml(), high.1.to_toml());
+        (
+            low.0,
+            format!("{low_value} is more than {} = {high_value}: lower the one or raise the other", high.0),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::config::size::ByteSize;
+
+    fn broken_by(change: impl FnOnce(&mut Config)) -> Vec<Broken> {
+        let mut config = Config::default();
+        change(&mut config);
+        check(&config)
+    }
+
+    #[test]
+    fn the_defaults_break_no_rule() {
+        assert_eq!(broken_by(|_| {}), vec![]);
+    }
+
+    #[test]
+    fn an_address_beyond_loopback_needs_the_word_insecure() {
+        let broken = broken_by(|config| config.http.server.addr = "0.0.0.0:8080".parse().unwrap());
+        assert_eq!(broken.len(), 1);
+        assert_eq!(broken[0].0, "http.server.addr");
+        assert!(broken[0].1.contains("http.server.insecure = true"), "{}", broken[0].1);
+        let broken = broken_by(|config| {
+            config.http.server.addr = "0.0.0.0:8080".parse().unwrap();
+            config.http.server.insecure = true;
+        });
+        assert_eq!(broken, vec![]);
+    }
+
+    #[test]
+    fn a_range_that_only_carries_ipv4_cannot_be_allowed() {
+        for (range, problems) in
+            [("64:ff9b::/96", 1), ("2002:a00::/24", 1), ("fd00::/8", 0), ("10.0.0.0/8", 0)]
+        {
+            let broken = broken_by(|config| config.network.allow = vec![range.parse().unwrap()]);
+            assert_eq!(broken.len(), problems, "{range}");
+        }
+    }
+
+    #[test]
+    fn a_history_of_more_points_than_there_may_be_is_refused() {
+        let broken = broken_by(|config| config.history.fine_step = Duration::from_millis(100));
+        assert_eq!(broken, vec![]);
+        let broken = broken_by(|config| {
+            config.history.fine_step = Duration::from_millis(100);
+            config.history.fine = Duration::from_secs(1001);
+        });
+        assert_eq!(broken.len(), 1, "{broken:?}");
+        let (key, message) = &broken[0];
+        assert_eq!(*key, "history.fine");
+        for words in ["history.fine-step", "100ms", "10010 points", "10000"] {
+            assert!(message.contains(words), "{words}: {message}");
+        }
+    }
+
+    #[test]
+    fn every_pair_of_keys_keeps_its_order_and_names_keys_that_exist() {
+        let broken = broken_by(|config| {
+            config.http.client.connections = 1;
+            config.http.client.response_limit = ByteSize::bytes(1);
+            config.domain.pagination.maximum_limit = 1;
+            config.delivery.maximum_timeout = Duration::from_millis(10);
+            config.delivery.maximum_concurrency = 1;
+            config.delivery.passive.maximum_quantity = 1;
+            config.delivery.passive.maximum_lease = Duration::from_millis(10);
+            config.provider.embedded.queue_bytes = ByteSize::kb(64);
+            config.history.medium_step = Duration::from_secs(3);
+            config.history.coarse_step = Duration::from_secs(2);
+            config.history.medium = Duration::from_secs(60);
+            config.history.coarse = Duration::from_secs(30);
+        });
+        assert_eq!(broken.len(), 12, "{broken:?}");
+        let keys = crate::config::load::keys();
+        for (key, message) in broken {
+            assert!(keys.iter().any(|known| known == key), "{key}");
+            let other = message.split_whitespace().find(|word| word.contains('.')).unwrap();
+            assert!(keys.iter().any(|known| known == other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Older revisions go when no feed needs them any more, or when a document has too many or too old ones: then the
+//! clients that have not got them go on with the oldest that is left, and what they miss is counted and told.
+
+use std::sync::Arc;
+
+use flare_model::ids::{LaneId, Ordinal, Seq};
+use flare_model::subscription::Revisions;
+use flare_model::time::Timestamp;
+use flare_provider::{LaneState, OlderRevision};
+
+use super::{App, Done, Failure};
+use crate::journey::{Command, Owes};
+use crate::registry::Subscription;
+
+/// Revisions looked at in one read.
+const PAGE: usize = 4096;
+
+/// How much may be kept for clients that are behind.
+struct Bounds {
+    /// Revisions of one document.
+    most: usize,
+    /// Those replaced before this go.
+    replaced_after: Timestamp,
+}
+
+/// What becomes of the older revisions of a document.
+#[derive(Debug, Default, PartialEq)]
+struct Verdicts {
+    /// Nobody needs them.
+    done: Vec<(Ordinal, Seq)>,
+    /// They go though someone may need them.
+    lost: Vec<(Ordinal, Seq)>,
+}
+
+impl App {
+    pub(super) async fn trim_history(&self) -> Done<()> {
+        for LaneState { lane, revisions, .. } in self.store.documents.lanes().await? {
+            if revisions > 0 {
+                self.trim_lane(lane).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn trim_lane(&self, lane: LaneId) -> Done<()> {
+        let mut followers = Vec::new();
+        for subscription in self.followers(lane) {
+            let behind = subscription.stored.disabled.as_ref().is_some_and(|disabled| disabled.start_over);
+            if subscription.compiled.spec.revisions == Revisions::Last || behind {
+                continue;
+            }
+            let number = subscription.number();
+            let owes = self.journey.ask(number, |reply| Command::Owes(number, lane.index, reply)).await;
+            // Without an answer everything is kept: it is changing, or being deleted.
+            let Some(owes) = owes.ok_or(Failure::Stopping)? else { return Ok(()) };
+            // A crash must not go back to where something is needed again that is gone.
+            self.record(&subscription).await?;
+            followers.push((subscription, owes));
+        }
+        let retention = &self.config.domain.retention;
+        let replaced_after = self.clock.now().millis() - retention.history.as_millis() as i64;
+        let bounds = Bounds {
+            most: retention.revisions as usize,
+            replaced_after: Timestamp::from_millis(replaced_after),
+        };
+        let needs: Vec<&Owes> = followers.iter().map(|(_, owes)| owes).collect();
+        let (mut after, mut document) = (None, Vec::<OlderRevision>::new());
+        loop {
+            let page = self.store.documents.revisions(lane, after, PAGE).await?;
+            let last = page.len() < PAGE;
+            after = page.last().map(|kept| (kept.ordinal, kept.seq));
+            let mut verdicts = Verdicts::default();
+            for kept in page {
+                if document.first().is_some_and(|first| first.ordinal != kept.ordinal) {
+                    verdicts.judge(&document, &needs, &bounds);
+                    document.clear();
+                }
+                document.push(kept);
+            }
+            if last {
+                verdicts.judge(&document, &needs, &bounds);
+            }
+            self.remove(lane, verdicts, &followers).await?;
+            if last {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn remove(
+        &self,
+        lane: LaneId,
+        verdicts: Verdicts,
+        followers: &[(Arc<Subscription>, Owes)],
+    ) -> Done<()> {
+        let Verdicts { done, lost } = verdicts;
+        if !lost.is_empty() {
+            for (subscription, _) in followers {
+                let (number, index) = (subscription.number(), lane.index);
+                let lose = |reply| Command::Lose(number, index, lost.clone(), reply);
+                let owed = self.journey.ask(number, lose).await.ok_or(Failure::Stopping)?;
+                // Told before it happens: what goes is never missed silently.
+                self.record(subscription).await?;
+                tracing::warn!(
+                    subscription.id = %subscription.id(),
+                    removed = lost.len(),
+                    owed,
+                    "revisions were removed from the history before every client got them"
+                );
+            }
+        }
+        let quantities = [done.len(), lost.len()];
+        let gone = [done, lost].concat();
+        if !gone.is_empty() {
+            let removed = self.store.documents.remove_revisions(lane, &gone).await?;
+            let counts = &self.journey.observe().counts().retention.revisions;
+            counts.iter().zip(quantities).for_each(|(count, went)| count.add_among_many(went as u64));
+            tracing::debug!(lane = lane.index, removed, "older revisions removed");
+        }
+        Ok(())
+    }
+}
+
+impl Verdicts {
+    /// Judges all older revisions of one document, which come in order.
+    fn judge(&mut self, document: &[OlderRevision], needs: &[&Owes], bounds: &Bounds) {
+        let too_many = document.len().saturating_sub(bounds.most);
+        for (index, kept) in document.iter().enumerate() {
+            let revision = (kept.ordinal, kept.seq);
+            if !needs.iter().any(|owes| owes.needs(kept)) {
+                self.done.push(revision);
+            } else if index < too_many || kept.replaced_at < bounds.replaced_after {
+                self.lost.push(revision);
+            }
+        }
+    }
+}
+
+impl Owes {
+    fn needs(&self, kept: &OlderRevision) -> bool {
+        let waits = || self.owed.get(&kept.ordinal).is_some_and(|from| *from <= kept.seq);
+        kept.until > self.since && (kept.seq > self.cursor || waits())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(seq: u64) -> OlderRevision {
+        let (ordinal, replaced_at) = (Ordinal(1), Timestamp::from_millis(seq as i64));
+        OlderRevision { ordinal, seq: Seq(seq), until: Seq(seq + 1), replaced_at }
+    }
+
+    fn judged(owes: &[&Owes], most: usize, replaced_after: i64) -> (Vec<u64>, Vec<u64>) {
+        let document: Vec<OlderRevision> = (1..=6).map(kept).collect();
+        let bounds = Bounds { most, replaced_after: Timestamp::from_millis(replaced_after) };
+        let mut verdicts = Verdicts::default();
+        verdicts.judge(&document, owes, &bounds);
+        let seqs = |revisions: Vec<(Ordinal, Seq)>| revisions.into_iter().map(|(_, seq)| seq.0).collect();
+        (seqs(verdicts.done), seqs(verdicts.lost))
+    }
+
+    fn owes(since: u64, cursor: u64, owed: &[u64]) -> Owes {
+        let owed = owed.iter().map(|from| (Ordinal(1), Seq(*from))).collect();
+        Owes { since: Seq(since), cursor: Seq(cursor), owed }
+    }
+
+    #[test]
+    fn what_nobody_needs_goes() {
+        assert_eq!(judged(&[], 100, 0), (vec![1, 2, 3, 4, 5, 6], vec![]));
+        assert_eq!(judged(&[&owes(0, 4, &[])], 100, 0), (vec![1, 2, 3, 4], vec![]));
+        assert_eq!(judged(&[&owes(0, 4, &[3])], 100, 0), (vec![1, 2], vec![]));
+        assert_eq!(judged(&[&owes(0, 4, &[]), &owes(2, 0, &[])], 100, 0), (vec![1], vec![]));
+    }
+
+    #[test]
+    fn what_is_too_much_or_too_old_is_lost_to_whoever_needs_it() {
+        assert_eq!(judged(&[&owes(0, 1, &[])], 3, 0), (vec![1], vec![2, 3]));
+        assert_eq!(judged(&[&owes(0, 1, &[])], 100, 5), (vec![1], vec![2, 3, 4]));
+    }
+}

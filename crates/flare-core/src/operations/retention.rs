@@ -1,0 +1,107 @@
+//! Retention: tombstones go when their time is over and no feed needs them any more. A feed that is in the way
+//! for too long is disabled, with the reason.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flare_model::document::Document;
+use flare_model::duration::HumanDuration;
+use flare_model::ids::{LaneId, Seq};
+use flare_model::subscription::Disabled;
+use flare_provider::{LaneState, ScanLane};
+use roaring::RoaringTreemap;
+
+use super::{App, Done, Failure};
+use crate::journey::{Command, Needs};
+use crate::registry::Subscription;
+
+/// The longest time between two looks.
+const ROUND: Duration = Duration::from_secs(60);
+
+/// Tombstones that go in one commit.
+const SLICE: usize = 1000;
+
+impl App {
+    /// Keeps house until the node stops.
+    pub async fn keep_house(&self) {
+        let retention = &self.config.domain.retention;
+        let round = ROUND.min(retention.tombstones).min(retention.history);
+        loop {
+            tokio::time::sleep(round).await;
+            if let Err(failure) = self.remove_tombstones().await {
+                tracing::warn!(error = %failure, "old tombstones could not be removed, trying again later");
+            }
+            if let Err(failure) = self.trim_history().await {
+                tracing::warn!(error = %failure, "old revisions could not be removed, trying again later");
+            }
+        }
+    }
+
+    async fn remove_tombstones(&self) -> Done<()> {
+        for LaneState { lane, head, tombstones, .. } in self.store.documents.lanes().await? {
+            if tombstones == 0 {
+                continue;
+            }
+            let (mut upto, mut keep) = (head, RoaringTreemap::new());
+            for subscription in self.followers(lane) {
+                // A feed that cannot be asked keeps everything.
+                let Some(needs) = self.needs(&subscription, lane).await? else { return Ok(()) };
+                if subscription.stored.disabled.as_ref().is_some_and(|disabled| disabled.start_over) {
+                    continue;
+                }
+                if needs.cursor < head && self.is_in_the_way(lane, needs.cursor).await? {
+                    self.disable_for_being_behind(&subscription).await?;
+                    continue;
+                }
+                upto = upto.min(needs.cursor);
+                keep |= needs.documents;
+            }
+            let before =
+                self.clock.now().millis() - self.config.domain.retention.tombstones.as_millis() as i64;
+            let before = flare_model::time::Timestamp::from_millis(before);
+            self.journey.pass_over(lane, |Document { row, updated_at, .. }| {
+                row.deleted && row.seq <= upto && *updated_at < before && !keep.contains(row.ordinal.0)
+            });
+            let documents = &self.store.documents;
+            let removed = &self.journey.observe().counts().retention.tombstones;
+            loop {
+                let went = documents.remove_tombstones(lane, upto, before, &keep, SLICE).await?;
+                removed.add_among_many(went);
+                if went < SLICE as u64 {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn followers(&self, lane: LaneId) -> Vec<Arc<Subscription>> {
+        let resources = self.registry.resources(0, usize::MAX).entries;
+        let resource = resources.into_iter().find(|resource| resource.number == lane.resource);
+        resource.map_or_else(Vec::new, |r| self.registry.subscriptions(r.id(), 0, usize::MAX).entries)
+    }
+
+    async fn needs(&self, subscription: &Subscription, lane: LaneId) -> Done<Option<Needs>> {
+        let number = subscription.number();
+        let needs = self.journey.ask(number, |reply| Command::Needs(number, lane.index, reply)).await;
+        needs.ok_or(Failure::Stopping)
+    }
+
+    /// Whether the first change beyond a cursor has waited for longer than a feed may.
+    async fn is_in_the_way(&self, lane: LaneId, cursor: Seq) -> Done<bool> {
+        let scan = ScanLane { lane, after: cursor, upto: Seq(u64::MAX), rows: 1, bytes: 1 };
+        let page = self.store.documents.scan(scan).await?;
+        let limit = self.config.domain.retention.feed;
+        let now = self.clock.now();
+        Ok(page.documents.first().is_some_and(|document| now.since(document.updated_at) > limit))
+    }
+
+    async fn disable_for_being_behind(&self, subscription: &Subscription) -> Done<()> {
+        let limit = HumanDuration(self.config.domain.retention.feed);
+        let reason = format!(
+            "changes have waited for it longer than {limit} (domain.retention.feed); resuming sends everything again"
+        );
+        let disabled = Disabled { since: self.clock.now(), reason, start_over: true };
+        self.disable(subscription.id(), disabled).await
+    }
+}

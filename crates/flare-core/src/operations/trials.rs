@@ -1,0 +1,194 @@
+//! A test: a sample notification, or one about a real document, is sent to a client now, and nothing changes.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use flare_model::document::{Document, Row};
+use flare_model::feed::{Action, Attempt};
+use flare_model::ids::{Ordinal, ResourceId, Seq, SubscriptionId};
+use flare_model::invalid::Invalid;
+use flare_model::layout::rfc3339;
+use flare_model::resource::Resource;
+use flare_model::revision::{Date, Revision};
+use flare_model::time::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{App, Done, Failure};
+use crate::door::fresh_id;
+use crate::journey::{Change, Ending, Trial};
+use crate::observe::{Exchange, Outcome, RequestView, ResponseView, Timing};
+
+/// `POST .../test`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct TestDraft {
+    /// About this document, as it is; without it about one that is made up.
+    #[schemars(extend("format" = "document-url"))]
+    pub document: Option<String>,
+    /// What to tell; without it what would be told.
+    pub action: Option<Action>,
+}
+
+/// How a test went.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "TestResult")]
+pub struct TestView {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// About which document.
+    pub document: String,
+    /// What was told.
+    pub action: Action,
+    /// The notification's id.
+    pub webhook_id: String,
+    /// When it began.
+    pub began_at: Timestamp,
+    /// How long its parts took.
+    pub timing: Timing,
+    /// What was sent.
+    pub request: RequestView,
+    /// What came back, where anything did.
+    pub response: Option<ResponseView>,
+    /// What went wrong where there was no answer.
+    pub error: Option<String>,
+}
+
+impl App {
+    /// Sends a test and waits for how it goes.
+    pub async fn test(&self, resource: &ResourceId, id: &SubscriptionId, draft: TestDraft) -> Done<TestView> {
+        let subscription = self.subscription(resource, id)?;
+        let resource = &subscription.compiled.resource;
+        let (document, usual) = match &draft.document {
+            None => (sample(resource, self.clock.now()), Action::Create),
+            Some(url) => {
+                let document = self.document_of(resource, url).await?;
+                let row = (document.lane.index, document.row);
+                let seen = self.examine(&subscription, vec![row]).await?.glimpses.pop().flatten();
+                let held = seen.is_some_and(|seen| seen.held && !seen.doubt);
+                let usual = match (document.row.deleted, held) {
+                    (true, _) => Action::Delete,
+                    (false, true) => Action::Update,
+                    (false, false) => Action::Create,
+                };
+                (document, usual)
+            }
+        };
+        let action = draft.action.unwrap_or(usual);
+        if document.row.deleted && action != Action::Delete {
+            return Err(
+                Invalid::new("action", "the document is deleted: there is only `delete` to tell").into()
+            );
+        }
+        let most = self.config.delivery.tests;
+        let busy =
+            || Failure::TooMany(format!("{most} tests are under way (delivery.tests); wait for one of them"));
+        let _one = self.tests.try_acquire().map_err(|_| busy())?;
+        let compiled = subscription.compiled.clone();
+        let attempt = Attempt {
+            ordinal: document.row.ordinal,
+            seq: document.row.seq,
+            action,
+            replay: 0,
+            attempts: 0,
+            first_attempt_at: None,
+        };
+        let webhook_id = fresh_id("msg_test");
+        let (url, revision) = (document.url.clone(), document.revision.clone());
+        let change = Change::new(document);
+        let trial = Trial { compiled: compiled.clone(), change, attempt, id: webhook_id.clone() };
+        let tried = self.journey.try_out(trial).await;
+        let tried = tried.ok_or(Failure::Stopping)?;
+        let excerpt = self.config.http.client.excerpt_limit.as_usize();
+        let kept = Exchange::of(&tried.request, &tried.ending, excerpt);
+        let status = match &tried.ending {
+            Ending::Answered(answer) => Some(answer.status),
+            Ending::Failed { .. } => None,
+        };
+        Ok(TestView {
+            outcome: Outcome::of(&compiled.spec, &tried.ending),
+            document: url.to_string(),
+            action,
+            webhook_id,
+            began_at: tried.began,
+            timing: Timing::new(tried.spans, None),
+            request: RequestView::new(&compiled, action, &url, &revision, Some(&kept)),
+            response: status.map(|status| ResponseView::new(status, Some(&kept))),
+            error: kept.error,
+        })
+    }
+
+    /// A document of a resource by its url.
+    pub async fn document_of(&self, resource: &Resource, url: &str) -> Done<Document> {
+        let url = self.document_url(url)?;
+        let mine = self.registry.find(&url).is_some_and(|owner| owner.number == resource.number);
+        let found = match mine {
+            true => self.store.documents.get(resource.lane_of(url.as_str()), url.as_str()).await?,
+            false => None,
+        };
+        let unknown = || Invalid::new("document", format!("{url} is not a document of this resource"));
+        Ok(found.ok_or_else(unknown)?)
+    }
+}
+
+/// A document that could be one of the resource's.
+fn sample(resource: &Resource, now: Timestamp) -> Document {
+    let segment = |segment: &str| if segment.starts_with('{') { "sample" } else { segment }.to_owned();
+    let url: Vec<String> = resource.view.endpoint.split('/').map(segment).collect();
+    let url: Arc<str> = url.join("/").into();
+    let text = now.to_string();
+    let revision = match (resource.change.format(), rfc3339::parse(&text)) {
+        (Some(_), Ok(instant)) => Revision::Date(Date::new(instant, text)),
+        _ => Revision::Integer(1),
+    };
+    let mut content = serde_json::to_value(&revision).expect("a revision is plain data");
+    for name in resource.view.change.field.rsplit('.') {
+        content = json!({ name: content });
+    }
+    if let Value::Object(fields) = &mut content {
+        fields.entry("sample").or_insert(true.into());
+    }
+    let row = Row { ordinal: Ordinal(0), seq: Seq(0), born: Seq(0), before: Seq(0), deleted: false };
+    Document {
+        lane: resource.lane_of(&url),
+        row,
+        url,
+        revision,
+        updated_at: now,
+        content: Bytes::from(content.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flare_model::ids::ResourceNumber;
+    use flare_model::resource::ResourceView;
+
+    #[test]
+    fn a_sample_fits_its_resource() {
+        for (change, words) in [
+            (json!({"field": "rev"}), r#""rev":1"#),
+            (
+                json!({"field": "meta.at", "format": "2006-01-02T15:04:05Z07:00"}),
+                r#""meta":{"at":"1970-01-01"#,
+            ),
+        ] {
+            let view = ResourceView {
+                id: ResourceId::new("r"),
+                endpoint: "http://h:81/a/{x}/b/{y}".into(),
+                change: serde_json::from_value(change).unwrap(),
+                lanes: 8,
+                created_at: Timestamp::from_millis(0),
+            };
+            let resource = Resource::compile(view, ResourceNumber(1)).unwrap();
+            let document = sample(&resource, Timestamp::from_millis(0));
+            assert_eq!(&*document.url, "http://h:81/a/sample/b/sample");
+            let text = String::from_utf8(document.content.to_vec()).unwrap();
+            assert!(text.contains(words) && text.contains(r#""sample":true"#), "{text}");
+            assert_eq!(resource.change.read(&document.content).ok().as_ref(), Some(&document.revision));
+        }
+    }
+}
