@@ -79,7 +79,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 fn test_heap_profiles() -> anyhow::Result<bool> {
     let mut test = Command::new(env!("CARGO"));
     test.args(["test", "--workspace", "--features", "flare/profiling", "--no-fail-fast"]);
-    test.args(["--lib", "--test", "api", "--", "profile", "openapi::examples"]);
+    test.args(["--test", "api", "--", "profile", "openapi::examples"]);
     Ok(test.status().context("running cargo test")?.success())
 }
 

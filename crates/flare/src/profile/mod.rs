@@ -14,7 +14,7 @@ pub mod cpu;
 mod flame;
 #[cfg(feature = "heap-profile")]
 pub mod heap;
-#[cfg(feature = "heap-profile")]
+#[cfg(any(test, feature = "heap-profile"))]
 mod jeheap;
 mod proto;
 

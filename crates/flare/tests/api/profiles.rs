@@ -2,11 +2,13 @@
 
 use serde_json::json;
 
+#[cfg(feature = "cpu-profile")]
+use crate::support::until;
 use crate::support::{Answer, Api, Setup};
 #[cfg(any(feature = "cpu-profile", feature = "heap-profile"))]
 use crate::{
     pprof::{Decoded, Sample},
-    support::{Receiver, Story, until},
+    support::{Receiver, Story},
 };
 
 const PROFILE: &str = "/debug/pprof/profile";
