@@ -65,12 +65,22 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         test.args(["--", "--skip", "crashes", "--skip", "check::"]);
     }
     let status = test.status().context("running cargo test")?;
+    let heap = test_heap_profiles()?;
     // The browser is asked too when others failed, so that one run tells everything.
     let seen = if args.quick { Ok(()) } else { browser::look(&browser::Args::default()) };
-    if !status.success() {
+    if !(status.success() && heap) {
         bail!("some tests failed");
     }
     seen
+}
+
+/// The tests of profiles once more, with the allocator that can profile the heap: all others are about the one that
+/// Flare has by default.
+fn test_heap_profiles() -> anyhow::Result<bool> {
+    let mut test = Command::new(env!("CARGO"));
+    test.args(["test", "--workspace", "--features", "flare/profiling", "--no-fail-fast"]);
+    test.args(["--test", "api", "--", "profile", "openapi::examples"]);
+    Ok(test.status().context("running cargo test")?.success())
 }
 
 /// Installs the libraries into an environment of their own, once for each list of them.

@@ -102,6 +102,9 @@ impl Company {
 /// Runs a node until it is told to stop.
 pub fn run(loaded: Loaded, company: Company) -> anyhow::Result<()> {
     let config = &loaded.config;
+    if config.debug.profiling {
+        note_who_takes_memory();
+    }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = config.http.server.thread_count(cores);
     let mut builder = match threads {
@@ -110,6 +113,15 @@ pub fn run(loaded: Loaded, company: Company) -> anyhow::Result<()> {
     };
     let runtime = builder.worker_threads(threads).thread_name("flare-api").enable_all().build()?;
     runtime.block_on(serve(loaded, cores, company))
+}
+
+/// Before anything is opened: a heap profile has what was taken since.
+fn note_who_takes_memory() {
+    #[cfg(feature = "heap-profile")]
+    if let Err(error) = crate::profile::heap::begin() {
+        // Whoever asks for such a profile is told as well; everything else works.
+        tracing::warn!(error = &error as &dyn std::error::Error, "there will be no heap profiles");
+    }
 }
 
 async fn serve(loaded: Loaded, cores: usize, company: Company) -> anyhow::Result<()> {

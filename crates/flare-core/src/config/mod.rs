@@ -33,7 +33,7 @@ pub use {
     problem::{Origin, Problem},
     secret::{SecretKey, Token},
     size::ByteSize,
-    telemetry::{Attributes, ExportHeaders, Protocol, Ratio, ServiceName},
+    telemetry::{Attributes, CertificateFile, ExportHeaders, Protocol, Ratio, ServiceName},
 };
 
 /// The default configuration with an explanation of every key.

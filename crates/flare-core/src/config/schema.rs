@@ -10,7 +10,7 @@ use super::cidr::Cidr;
 use super::secret::{SecretKey, Token};
 use super::section::section;
 use super::size::ByteSize;
-use super::telemetry::{Attributes, ExportHeaders, Protocol, Ratio, ServiceName};
+use super::telemetry::{Attributes, CertificateFile, ExportHeaders, Protocol, Ratio, ServiceName};
 
 const fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
@@ -365,6 +365,8 @@ section! {
         protocol: Protocol = Protocol::Http;
         /// What goes with every export, keys of the collector among it.
         headers: ExportHeaders = ExportHeaders::default();
+        /// The authorities that vouch for the collector, in place of the public ones.
+        certificate: CertificateFile = CertificateFile::none();
         /// The time an export may take, and the last one when the node stops.
         timeout: Duration = secs(10), in ms(10)..=secs(300);
         /// What the node is called.

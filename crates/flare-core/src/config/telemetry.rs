@@ -6,6 +6,7 @@
 #![cfg_attr(not(feature = "otlp"), allow(dead_code, reason = "nothing is sent, so nobody asks how"))]
 
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use http::{HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
@@ -16,10 +17,11 @@ use super::secret::REDACTED;
 use super::setting::{Raw, Setting, Unfit};
 
 /// The standard variables that are understood, and the key that each one sets.
-const STANDARD: [(&str, &str); 5] = [
+const STANDARD: [(&str, &str); 6] = [
     ("OTEL_EXPORTER_OTLP_ENDPOINT", "telemetry.endpoint"),
     ("OTEL_EXPORTER_OTLP_PROTOCOL", "telemetry.protocol"),
     ("OTEL_EXPORTER_OTLP_HEADERS", "telemetry.headers"),
+    ("OTEL_EXPORTER_OTLP_CERTIFICATE", "telemetry.certificate"),
     ("OTEL_SERVICE_NAME", "telemetry.service-name"),
     ("OTEL_RESOURCE_ATTRIBUTES", "telemetry.resource-attributes"),
 ];
@@ -68,6 +70,38 @@ impl Setting for Protocol {
             Self::Grpc => "grpc".into(),
             Self::Http => "http/protobuf".into(),
         }
+    }
+}
+
+/// A file of certificates, or the word that there is none. It is read where telemetry starts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CertificateFile(Option<PathBuf>);
+
+impl CertificateFile {
+    /// No file.
+    pub const fn none() -> Self {
+        Self(None)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> Option<&Path> {
+        self.0.as_deref()
+    }
+}
+
+impl Setting for CertificateFile {
+    const FORM: &'static str = r#""none", or the path of a PEM file"#;
+    const EXAMPLE: Option<&'static str> = Some(r#""/etc/flare/collector-ca.pem""#);
+
+    fn from_text(text: &str) -> Result<Self, Unfit> {
+        match text {
+            NONE => Ok(Self(None)),
+            path => PathBuf::from_text(path).map(|path| Self(Some(path))),
+        }
+    }
+
+    fn to_toml(&self) -> toml::Value {
+        self.0.as_ref().map_or_else(|| NONE.into(), Setting::to_toml)
     }
 }
 
@@ -191,7 +225,7 @@ impl Setting for ServiceName {
     }
 }
 
-/// Says that there are no headers or attributes, so that a variable can say it too.
+/// Says that there is no file, and that there are no headers or attributes, so that a variable can say it too.
 const NONE: &str = "none";
 
 /// The opposite of [`pairs`].

@@ -19,7 +19,6 @@ mod watch;
 
 use std::sync::Arc;
 
-use axum::routing::get;
 use http::{Method, Uri};
 
 use crate::ui::{self, live::Live};
@@ -38,9 +37,6 @@ pub fn site(pages: Option<Arc<Live>>) -> Site {
     operations
         .fold(Site::default(), |site, operation| operation.add_to(site))
         .merge(pages)
-        // For whoever runs the process; no part of the API.
-        .route("/debug/pprof/profile", get(debug::profile::handle))
-        .route("/debug/pprof/heap", get(debug::heap::handle))
         .with(|router| router.fallback(unknown_path).method_not_allowed_fallback(wrong_method))
 }
 

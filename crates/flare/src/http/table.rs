@@ -1,7 +1,7 @@
 //! Every operation of the API, once: the routes are made of this table, and so is the description.
 
 use super::openapi::{self, Operation, delete, get, patch, post, put};
-use super::{about, documents, filters, insight, resources, subscriptions};
+use super::{about, debug, documents, filters, insight, resources, subscriptions};
 
 /// A path below a subscription.
 macro_rules! of {
@@ -27,6 +27,8 @@ pub fn operations() -> Vec<Operation> {
         get("/metrics", about::metrics::handle, about::metrics::describe),
         get("/metrics/history", insight::history::handle, insight::history::describe).reads_query(),
         get("/tail", insight::tail::handle, insight::tail::describe).reads_query(),
+        get("/debug/pprof/profile", debug::profile::handle, debug::profile::describe).reads_query(),
+        get("/debug/pprof/heap", debug::heap::handle, debug::heap::describe).reads_query(),
         post("/retry/simulate", insight::simulate::handle, insight::simulate::describe),
         post("/filters/test", filters::test::handle, filters::test::describe),
         get("/resources", resources::list::handle, resources::list::describe).reads_query(),

@@ -7,13 +7,10 @@
 use std::collections::BTreeMap;
 
 use pprof::{ProfilerGuard, ProfilerGuardBuilder, Report};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::SemaphorePermit;
 
-use super::{Profile, Stack, Unit};
+use super::{Profile, Stack, Unit, alone};
 use flare_core::door::Clock;
-
-/// The process has one profiler. When it is taken: the next one is refused, not queued.
-static ONE: Semaphore = Semaphore::const_new(1);
 
 /// Objects that a stack is not walked from: their locks may be held at that moment.
 const UNSAFE_TO_WALK: [&str; 4] = ["libc", "libgcc", "pthread", "vdso"];
@@ -41,7 +38,7 @@ pub enum Refused {
 impl Sampling {
     /// Begins, with so many samples per second of processor time.
     pub fn begin(rate: u32, clock: &dyn Clock) -> Result<Sampling, Refused> {
-        let one = ONE.try_acquire().map_err(|_| Refused::Busy)?;
+        let one = alone().ok_or(Refused::Busy)?;
         let frequency = i32::try_from(rate).unwrap_or(i32::MAX);
         let builder = ProfilerGuardBuilder::default().frequency(frequency).blocklist(&UNSAFE_TO_WALK);
         let guard = builder.build().map_err(Refused::Failed)?;
@@ -53,17 +50,18 @@ impl Sampling {
     pub fn end(self, clock: &dyn Clock) -> Result<Profile, Refused> {
         let took = clock.monotonic().saturating_sub(self.began);
         let report = self.guard.report().build().map_err(Refused::Failed)?;
+        let period = 1_000_000_000 / u64::from(self.rate.max(1));
         Ok(Profile {
-            unit: Unit::Cpu { period: 1_000_000_000 / i64::from(self.rate.max(1)) },
+            unit: Unit::Cpu { period },
             began_nanos: self.began_nanos,
             took_nanos: i64::try_from(took.as_nanos()).unwrap_or(i64::MAX),
-            stacks: stacks(&report),
+            stacks: stacks(&report, period),
         })
     }
 }
 
 /// The same stack on the same thread, once.
-fn stacks(report: &Report) -> Vec<Stack> {
+fn stacks(report: &Report, period: u64) -> Vec<Stack> {
     let mut counts: BTreeMap<(String, Vec<String>), u64> = BTreeMap::new();
     for (seen, count) in &report.data {
         // Inlined functions share an address; of both, the innermost comes first.
@@ -72,6 +70,11 @@ fn stacks(report: &Report) -> Vec<Stack> {
         frames.reverse();
         *counts.entry((seen.thread_name_or_id(), frames)).or_default() += u64::try_from(*count).unwrap_or(0);
     }
-    let stack = |((thread, frames), samples)| Stack { thread, frames, samples };
+    let stack = |((thread, frames), count): (_, u64)| Stack {
+        thread,
+        frames,
+        count,
+        amount: count.saturating_mul(period),
+    };
     counts.into_iter().map(stack).collect()
 }

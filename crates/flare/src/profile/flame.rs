@@ -1,10 +1,10 @@
-//! In: a profile. Out: a flamegraph as SVG: the width of a box is the time in a function and in what it called, threads
-//! at the bottom. It has no script, so a browser shows it under any policy; a box says its numbers on hover.
+//! In: a profile. Out: a flamegraph as SVG: the width of a box is the time in a function and in what it called, or the
+//! memory that both hold, threads at the bottom. It has no script, so a browser shows it under any policy; a box says its numbers on hover.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::Profile;
+use super::{Profile, Stack, Unit};
 
 const WIDTH: f64 = 1200.0;
 const HEIGHT: usize = 17;
@@ -17,23 +17,44 @@ const SHORTEST_WORD: usize = 3;
 /// A function, below what called it.
 #[derive(Default)]
 struct Node<'a> {
-    samples: u64,
+    count: u64,
+    amount: u64,
     above: BTreeMap<&'a str, Node<'a>>,
+}
+
+impl Node<'_> {
+    fn add(&mut self, stack: &Stack) {
+        self.count += stack.count;
+        self.amount += stack.amount;
+    }
+
+    fn words(&self, unit: Unit) -> String {
+        match unit {
+            Unit::Cpu { .. } => format!("{} samples", self.count),
+            Unit::Heap { .. } => {
+                format!("{:.1} KB in {} pieces", self.amount as f64 / 1e3, self.count)
+            }
+        }
+    }
 }
 
 /// Draws a profile.
 pub fn svg(profile: &Profile) -> String {
     let mut root = Node::default();
     for stack in &profile.stacks {
-        root.samples += stack.samples;
+        root.add(stack);
         let mut node = &mut root;
         for name in std::iter::once(&stack.thread).chain(&stack.frames) {
             node = node.above.entry(name).or_default();
-            node.samples += stack.samples;
+            node.add(stack);
         }
     }
-    let mut canvas = Canvas { total: root.samples.max(1), deepest: 0, boxes: String::new() };
-    let title = format!("all: {} samples in {:.1} s", root.samples, profile.took_nanos as f64 / 1e9);
+    let unit = profile.unit;
+    let mut canvas = Canvas { unit, total: root.amount.max(1), deepest: 0, boxes: String::new() };
+    let title = match unit {
+        Unit::Cpu { .. } => format!("all: {} in {:.1} s", root.words(unit), profile.took_nanos as f64 / 1e9),
+        Unit::Heap { .. } => format!("all that is held: {}", root.words(unit)),
+    };
     canvas.draw(&title, &root, 0.0, 0);
     let height = (canvas.deepest + 1) * HEIGHT;
     // Levels are counted from below.
@@ -49,6 +70,7 @@ pub fn svg(profile: &Profile) -> String {
 }
 
 struct Canvas {
+    unit: Unit,
     total: u64,
     deepest: usize,
     boxes: String,
@@ -56,7 +78,7 @@ struct Canvas {
 
 impl Canvas {
     fn draw(&mut self, name: &str, node: &Node<'_>, left: f64, level: usize) {
-        let share = node.samples as f64 / self.total as f64;
+        let share = node.amount as f64 / self.total as f64;
         let width = share * WIDTH;
         if width < NARROWEST && level > 0 {
             return;
@@ -66,9 +88,9 @@ impl Canvas {
         let (escaped, percent) = (escaped(name), share * 100.0);
         let _ = write!(
             self.boxes,
-            "<g><title>{escaped} ({} samples, {percent:.2}%)</title>\
+            "<g><title>{escaped} ({}, {percent:.2}%)</title>\
              <rect x=\"{left:.2}\" y=\"{top}\" width=\"{:.2}\" height=\"{}\" fill=\"{}\"/>",
-            node.samples,
+            node.words(self.unit),
             (width - 0.2).max(0.1),
             HEIGHT - 1,
             colour(name),
@@ -84,7 +106,7 @@ impl Canvas {
         let mut left = left;
         for (name, above) in &node.above {
             self.draw(name, above, left, level + 1);
-            left += above.samples as f64 / self.total as f64 * WIDTH;
+            left += above.amount as f64 / self.total as f64 * WIDTH;
         }
     }
 }
@@ -118,14 +140,14 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Stack, Unit};
     use super::*;
 
     fn profile(stacks: &[(&str, &[&str], u64)]) -> Profile {
         let stack = |(thread, frames, samples): &(&str, &[&str], u64)| Stack {
             thread: (*thread).into(),
             frames: frames.iter().map(|frame| (*frame).into()).collect(),
-            samples: *samples,
+            count: *samples,
+            amount: *samples,
         };
         let stacks = stacks.iter().map(stack).collect();
         Profile { unit: Unit::Cpu { period: 1 }, began_nanos: 0, took_nanos: 2_500_000_000, stacks }
@@ -156,5 +178,16 @@ mod tests {
         assert!(drawn.contains("&lt;t &amp; t&gt;") && !drawn.contains("<t & t>"), "{drawn}");
         assert!(drawn.contains('…') && !drawn.contains("narrow"), "{drawn}");
         assert!(svg(&profile(&[])).contains("all: 0 samples"), "nothing at all is a picture, too");
+    }
+
+    #[test]
+    fn of_a_heap_a_box_is_as_wide_as_its_bytes() {
+        let mut heap = profile(&[("t", &["many"], 100), ("t", &["large"], 1)]);
+        heap.unit = Unit::Heap { period: 1 };
+        heap.stacks[1].amount = 300;
+        let svg = svg(&heap);
+        assert!(svg.contains("<title>all that is held: 0.4 KB in 101 pieces"), "{svg}");
+        assert!(svg.contains("<title>large (0.3 KB in 1 pieces, 75.00%)</title>"), "{svg}");
+        assert!(svg.contains("<title>many (0.1 KB in 100 pieces, 25.00%)</title>"), "{svg}");
     }
 }

@@ -1,13 +1,35 @@
-//! In: a running process. Out: what it spends its time on, as a flamegraph or for the tools that read pprof's format.
+//! In: a running process. Out: what it spends its time on, or who holds its memory, as a flamegraph or for the tools that
+//! read pprof's format.
 //!
-//! Off, it costs nothing: no handler, no timer, no thread exists before a profile is asked for.
+//! Off, it costs nothing: no handler, no timer, no thread exists before a profile is asked for. Who holds memory has to be
+//! noted beforehand, which begins with the process where profiles are on.
 
+#![cfg_attr(
+    not(feature = "profiling"),
+    allow(dead_code, reason = "one kind of profile alone does not need what the other does")
+)]
+
+#[cfg(feature = "cpu-profile")]
 pub mod cpu;
 mod flame;
+#[cfg(feature = "heap-profile")]
+pub mod heap;
+#[cfg(any(test, feature = "heap-profile"))]
+mod jeheap;
 mod proto;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 pub use flame::svg;
 pub use proto::encode;
+
+/// The process has one profiler. When it is taken: the next one is refused, not queued.
+static ONE: Semaphore = Semaphore::const_new(1);
+
+/// The right to take a profile, until it is dropped; nothing while another one is taken, of whichever kind.
+fn alone() -> Option<SemaphorePermit<'static>> {
+    ONE.try_acquire().ok()
+}
 
 /// What was seen on the stacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,30 +44,30 @@ pub struct Profile {
     pub stacks: Vec<Stack>,
 }
 
-/// What is counted, and how much one sample stands for.
+/// What is counted, and how far samples are apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Time on a processor: each sample stands for so many nanoseconds.
+    /// Samples, and nanoseconds on a processor.
     Cpu {
         /// Nanoseconds between two samples.
-        period: i64,
+        period: u64,
+    },
+    /// Pieces of memory that are held, and their bytes.
+    Heap {
+        /// Bytes between two samples, on average.
+        period: u64,
     },
 }
 
-/// A stack and how often it was seen.
+/// A stack, and how much of the whole is its.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stack {
     /// The name of the thread.
     pub thread: String,
     /// Functions, the outermost first.
     pub frames: Vec<String>,
-    /// How often.
-    pub samples: u64,
-}
-
-impl Profile {
-    /// How many samples there are.
-    pub fn samples(&self) -> u64 {
-        self.stacks.iter().map(|stack| stack.samples).sum()
-    }
+    /// How often: samples, or pieces of memory.
+    pub count: u64,
+    /// How much: nanoseconds, or bytes.
+    pub amount: u64,
 }

@@ -22,14 +22,21 @@ mod field {
 
 /// Encodes a profile.
 pub fn encode(profile: &Profile) -> Vec<u8> {
-    let Unit::Cpu { period } = profile.unit;
+    let (kinds, (between, between_unit), period) = match profile.unit {
+        Unit::Cpu { period } => {
+            ([("samples", "count"), ("cpu", "nanoseconds")], ("cpu", "nanoseconds"), period)
+        }
+        // The names that readers know from Go's heap profiles; they show the last kind unless told otherwise.
+        Unit::Heap { period } => {
+            ([("inuse_objects", "count"), ("inuse_space", "bytes")], ("space", "bytes"), period)
+        }
+    };
     let mut strings = Strings::default();
     let mut functions: HashMap<&str, u64> = HashMap::new();
     let mut out = Message::default();
-    let samples_count = value_type(&mut strings, "samples", "count");
-    let cpu_nanoseconds = value_type(&mut strings, "cpu", "nanoseconds");
-    out.message(field::SAMPLE_TYPE, &samples_count);
-    out.message(field::SAMPLE_TYPE, &cpu_nanoseconds);
+    for (kind, unit) in kinds {
+        out.message(field::SAMPLE_TYPE, &value_type(&mut strings, kind, unit));
+    }
     let thread_key = strings.number("thread");
     for stack in &profile.stacks {
         // The innermost first. A function has one location, with the same number.
@@ -39,8 +46,8 @@ pub fn encode(profile: &Profile) -> Vec<u8> {
             locations.varint(*functions.entry(frame).or_insert(next));
         }
         let mut values = Message::default();
-        values.varint(stack.samples);
-        values.varint(stack.samples.saturating_mul(period.unsigned_abs()));
+        values.varint(stack.count);
+        values.varint(stack.amount);
         let mut label = Message::default();
         label.number(1, thread_key);
         label.number(2, strings.number(&stack.thread));
@@ -67,8 +74,8 @@ pub fn encode(profile: &Profile) -> Vec<u8> {
     }
     out.number(field::TIME_NANOS, profile.began_nanos.unsigned_abs());
     out.number(field::DURATION_NANOS, profile.took_nanos.unsigned_abs());
-    out.message(field::PERIOD_TYPE, &cpu_nanoseconds);
-    out.number(field::PERIOD, period.unsigned_abs());
+    out.message(field::PERIOD_TYPE, &value_type(&mut strings, between, between_unit));
+    out.number(field::PERIOD, period);
     for text in &strings.texts {
         out.bytes(field::STRING_TABLE, text.as_bytes());
     }
@@ -142,7 +149,8 @@ mod tests {
 
     #[test]
     fn a_small_profile_is_what_the_description_of_the_format_says() {
-        let stack = Stack { thread: "t".into(), frames: vec!["main".into(), "work".into()], samples: 300 };
+        let frames = vec!["main".into(), "work".into()];
+        let stack = Stack { thread: "t".into(), frames, count: 300, amount: 3000 };
         let profile =
             Profile { unit: Unit::Cpu { period: 10 }, began_nanos: 5, took_nanos: 7, stacks: vec![stack] };
         let expected: Vec<u8> = [
@@ -160,6 +168,22 @@ mod tests {
             &[0x48, 5, 0x50, 7, 0x5a, 4, 0x08, 3, 0x10, 4, 0x60, 10],
             &[0x32, 0],
             b"\x32\x07samples\x32\x05count\x32\x03cpu\x32\x0bnanoseconds\x32\x06thread\x32\x01t\x32\x04work\x32\x04main",
+        ]
+        .concat();
+        assert_eq!(encode(&profile), expected);
+    }
+
+    #[test]
+    fn a_heap_says_so_in_the_words_that_readers_know() {
+        let unit = Unit::Heap { period: 1 << 19 };
+        let profile = Profile { unit, began_nanos: 5, took_nanos: 0, stacks: Vec::new() };
+        let expected: Vec<u8> = [
+            &[0x0a, 4, 0x08, 1, 0x10, 2][..],
+            &[0x0a, 4, 0x08, 3, 0x10, 4],
+            // Time, no duration, and that 512 KiB of space lie between two samples.
+            &[0x48, 5, 0x50, 0, 0x5a, 4, 0x08, 6, 0x10, 4, 0x60, 0x80, 0x80, 0x20],
+            &[0x32, 0],
+            b"\x32\x0dinuse_objects\x32\x05count\x32\x0binuse_space\x32\x05bytes\x32\x06thread\x32\x05space",
         ]
         .concat();
         assert_eq!(encode(&profile), expected);

@@ -37,7 +37,7 @@ mod order;
 mod passive;
 mod patches;
 mod plots;
-#[cfg(feature = "cpu-profile")]
+#[cfg(any(feature = "cpu-profile", feature = "heap-profile"))]
 mod pprof;
 mod profiles;
 mod program;

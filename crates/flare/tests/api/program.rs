@@ -56,6 +56,31 @@ fn a_right_configuration_is_ok() {
 }
 
 #[test]
+fn authorities_that_cannot_be_read_end_the_start_and_the_setting_is_named() {
+    let here = tempfile::tempdir().unwrap();
+    let key = here.path().join("key.pem");
+    std::fs::write(&key, rcgen::KeyPair::generate().unwrap().serialize_pem()).unwrap();
+    for (name, content, words) in [
+        ("missing.pem", None, "No such file"),
+        ("words.pem", Some("not a certificate"), "BEGIN CERTIFICATE"),
+        ("key.pem", None, "BEGIN CERTIFICATE"),
+        ("cut.pem", Some("-----BEGIN CERTIFICATE-----\nMIIB"), "not PEM"),
+        ("none.pem", Some("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), "is none"),
+    ] {
+        if let Some(content) = content {
+            std::fs::write(here.path().join(name), content).unwrap();
+        }
+        let variables = [
+            ("FLARE_HTTP_SERVER_ADDR", "127.0.0.1:0"),
+            ("FLARE_TELEMETRY_ENDPOINT", "https://127.0.0.1:1"),
+            ("FLARE_TELEMETRY_CERTIFICATE", name),
+        ];
+        let output = run(here.path(), &["start"], &variables);
+        insist(&output, 4, &["telemetry.certificate", name, "PEM file", words]);
+    }
+}
+
+#[test]
 fn an_unknown_key_is_refused_with_the_nearest_one() {
     let here = tempfile::tempdir().unwrap();
     std::fs::write(here.path().join("flare.toml"), "[http.server]\nadr = \"127.0.0.1:1\"\n").unwrap();

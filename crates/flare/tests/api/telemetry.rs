@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Collector, Flare, Receiver, Reply, Setup, Story, document_url, store_is_durable, throughout, until,
+    Certificates, Collector, Flare, Receiver, Reply, Setup, Story, document_url, store_is_durable,
+    throughout, until,
 };
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -417,6 +418,62 @@ async fn the_standard_variables_are_understood_and_those_of_flare_go_before_them
         (&json!("this"), &json!("eu"))
     );
     assert_eq!(span["headers"]["api-key"], "abc");
+}
+
+#[tokio::test]
+async fn over_tls_a_collector_is_trusted_whom_the_authority_of_the_file_vouches_for() {
+    let certificates = Certificates::new();
+    let authority = certificates.authority();
+    let authority = authority.to_str().expect("a plain path");
+    for (protocol, variable) in [
+        ("grpc", "FLARE_TELEMETRY_CERTIFICATE"),
+        ("http/protobuf", "FLARE_TELEMETRY_CERTIFICATE"),
+        ("http/protobuf", "OTEL_EXPORTER_OTLP_CERTIFICATE"),
+    ] {
+        let Some(collector) = Collector::start_with(protocol, &certificates).await else { return };
+        assert!(collector.endpoint().starts_with("https://"));
+        let setup = sending_to(&collector)
+            .with(variable, authority)
+            .with("FLARE_TELEMETRY_METRICS_INTERVAL", "100ms");
+        let story = Story::with(setup, Receiver::start().await).await;
+        put(&story, 1, 1, &[("traceparent", &traceparent("01"))]).await;
+        let spans = collector.spans(2).await;
+        assert!(spans.iter().all(|span| span["trace"] == TRACE), "{spans:?}");
+        collector
+            .until("metrics come the same way", |lines| {
+                lines.iter().any(|line| line["kind"] == "metric").then_some(())
+            })
+            .await;
+        assert_eq!(telemetry(&story.flare).await["failing"], Value::Null);
+    }
+}
+
+#[tokio::test]
+async fn over_tls_nothing_is_sent_to_a_collector_for_whom_nobody_vouches() {
+    let certificates = Certificates::new();
+    let (ours, others) = (certificates.authority(), Certificates::new());
+    let strangers = others.authority();
+    for protocol in ["grpc", "http/protobuf"] {
+        let Some(collector) = Collector::start_with(protocol, &certificates).await else { return };
+        let elsewhere = collector.endpoint().replace("127.0.0.1", "localhost");
+        for (endpoint, certificate, words) in [
+            // The public ones have never heard of it; another of the same name did not sign it; and the host is not
+            // the one it is for.
+            (collector.endpoint(), "none", "UnknownIssuer"),
+            (collector.endpoint(), strangers.to_str().expect("a plain path"), "BadSignature"),
+            (elsewhere, ours.to_str().expect("a plain path"), "not valid for name"),
+        ] {
+            let setup = sending_to(&collector)
+                .with("FLARE_TELEMETRY_ENDPOINT", &endpoint)
+                .with("FLARE_TELEMETRY_CERTIFICATE", certificate);
+            let story = Story::with(setup, Receiver::start().await).await;
+            put(&story, 1, 1, &[]).await;
+            let seen = until_telemetry(&story.flare, "it is known", |seen| seen["failing"].is_string()).await;
+            assert!(seen["failing"].as_str().is_some_and(|why| why.contains(words)), "{words}: {seen}");
+            assert_eq!(seen["spansExported"], 0, "{seen}");
+        }
+        assert!(collector.seen("span").is_empty());
+    }
 }
 
 async fn the_same_metrics_as_prometheus_gets(protocol: &'static str) {

@@ -7,6 +7,7 @@ mod outage;
 mod proto;
 mod spans;
 mod transport;
+mod trust;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_util::task::TaskTracker;
 
-use super::proto;
+use super::{proto, trust};
 use crate::config::{Protocol, TelemetryConfig};
 use crate::journey::HostKey;
 use crate::version;
@@ -100,7 +100,7 @@ impl Transport {
     /// the rules for the addresses of clients do not apply to it.
     pub fn new(config: &TelemetryConfig) -> anyhow::Result<Transport> {
         let endpoint = config.endpoint.get().context("there is no endpoint")?;
-        let mut tls = rustls::ClientConfig::clone(&*crate::tls::client()?);
+        let mut tls = rustls::ClientConfig::clone(&*trust::client(&config.certificate)?);
         if config.protocol == Protocol::Grpc {
             tls.alpn_protocols = vec![b"h2".to_vec()];
         }

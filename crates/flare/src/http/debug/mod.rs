@@ -1,6 +1,7 @@
 //! `/debug/pprof/`: profiles of this process, for whoever runs it. In: a request, and who sends it. Out: whether that is
 //! somebody who may.
 
+mod format;
 pub mod heap;
 pub mod profile;
 
@@ -9,9 +10,11 @@ use std::net::{IpAddr, SocketAddr};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::header::{AUTHORIZATION, HeaderMap};
 use http::{Request, StatusCode};
+use serde_json::json;
 use sha2::Sha256;
 
 use super::error::ApiError;
+use super::openapi::Notes;
 use flare_core::config::DebugConfig;
 
 /// Where a request comes from.
@@ -56,6 +59,40 @@ fn admit(config: &DebugConfig, peer: Option<Peer>, headers: &HeaderMap) -> Resul
             "send the value of debug.admin-token as Authorization: Bearer",
         )),
     }
+}
+
+/// What the description says of every profile; `build` is what a build needs to have it.
+fn describe(it: &mut Notes<'_>, build: &str) {
+    it.text("For whoever runs the process, and off unless `debug.profiling = true`. With `debug.admin-token` set it is \
+        for whoever sends that as `Authorization: Bearer`; without it, for requests from the machine itself that no \
+        proxy has forwarded.")
+        .needs_token()
+        .query(
+            "format",
+            json!({"type": "string", "enum": ["pprof", "svg"]}),
+            "`pprof` for tools, `svg` for a flamegraph. Without it `Accept` decides: a browser gets the picture.",
+            json!("pprof"),
+        )
+        .answers_only(&[400, 503])
+        .answers_as(
+            200,
+            "The profile.",
+            "application/octet-stream",
+            json!({"type": "string", "contentMediaType": "application/octet-stream"}),
+            json!("profile.proto, not compressed"),
+        )
+        .or_as(
+            200,
+            "image/svg+xml",
+            json!({"type": "string"}),
+            json!("<svg xmlns=\"http://www.w3.org/2000/svg\"/>"),
+        )
+        .refuses(401, "`debug.admin-token` is set, and was not sent.")
+        .with_header(401, "WWW-Authenticate", json!({"type": "string", "const": "Bearer"}), "What to send it by.")
+        .refuses(403, "`debug.admin-token` is not set, and the request comes from elsewhere.")
+        .refuses(404, "`debug.profiling` is off.")
+        .refuses(429, "A profile is being taken; one at a time.")
+        .refuses(501, &format!("This Flare was built without `{build}`."));
 }
 
 /// Whether two texts are the same, in a time that tells nothing about either: what is compared are their codes under a

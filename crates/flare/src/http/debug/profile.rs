@@ -6,21 +6,15 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use http::Uri;
-use http::header::{ACCEPT, HeaderMap};
+use http::header::HeaderMap;
+use serde_json::json;
 
+use super::format::Format;
 use super::{Peer, admit};
 use crate::http::error::ApiError;
+use crate::http::openapi::Notes;
 use crate::http::{AppState, page, query};
 use flare_core::operations::App;
-
-/// What the answer is to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
-    /// For tools.
-    Pprof,
-    /// For a browser.
-    Svg,
-}
 
 /// How long a profile is when the request does not say.
 const USUAL: Duration = Duration::from_secs(10);
@@ -34,11 +28,11 @@ pub async fn handle(
 ) -> Result<Response, ApiError> {
     let config = &app.config.debug;
     admit(config, peer.map(|Extension(peer)| peer), &headers)?;
-    let (mut time, mut format) = (USUAL.min(config.maximum_profile), wanted(&headers));
+    let (mut time, mut format) = (USUAL.min(config.maximum_profile), Format::wanted(&headers));
     for (name, value) in page::pairs(&uri) {
         match name.as_str() {
             "seconds" => time = Duration::from_secs(query::number("seconds", &value)?),
-            "format" => format = format_of(&value)?,
+            "format" => format = Format::of(&value)?,
             other => return Err(page::unknown(other, &["seconds", "format"])),
         }
     }
@@ -50,22 +44,19 @@ pub async fn handle(
     take(&app, time, format).await
 }
 
-fn format_of(value: &str) -> Result<Format, ApiError> {
-    match value {
-        "pprof" => Ok(Format::Pprof),
-        "svg" => Ok(Format::Svg),
-        other => Err(ApiError::bad_request(format!("format must be pprof or svg, got `{other}`"))),
-    }
-}
-
-/// A browser is shown a picture.
-fn wanted(headers: &HeaderMap) -> Format {
-    let accepts = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if accepts.contains("image/svg+xml") || accepts.contains("text/html") {
-        Format::Svg
-    } else {
-        Format::Pprof
-    }
+/// What the description says of it.
+pub fn describe(it: &mut Notes<'_>) {
+    let (usual, longest) = (USUAL.min(it.config.debug.maximum_profile), it.config.debug.maximum_profile);
+    let seconds = json!({
+        "type": "integer", "minimum": 1, "maximum": longest.as_secs(), "default": usual.as_secs(),
+    });
+    it.is("takeCpuProfile", "Node", "What the process spends processor time on").query(
+        "seconds",
+        seconds,
+        "For so long the process is watched, and the answer waits.",
+        json!(1),
+    );
+    super::describe(it, "--features cpu-profile");
 }
 
 #[cfg(not(feature = "cpu-profile"))]
@@ -73,14 +64,13 @@ async fn take(_: &App, _: Duration, _: Format) -> Result<Response, ApiError> {
     Err(ApiError::new(
         http::StatusCode::NOT_IMPLEMENTED,
         "Not in this build",
-        "this Flare was built without profiles; build it with --features cpu-profile",
+        "this Flare was built without CPU profiles; build it with --features cpu-profile",
     ))
 }
 
 #[cfg(feature = "cpu-profile")]
 async fn take(app: &App, time: Duration, format: Format) -> Result<Response, ApiError> {
     use crate::profile::cpu::{Refused, Sampling};
-    use crate::profile::{encode, svg};
 
     let refused = |refused: Refused| match refused {
         Refused::Busy => ApiError::too_many(format!("{refused}; one at a time")),
@@ -96,21 +86,10 @@ async fn take(app: &App, time: Duration, format: Format) -> Result<Response, Api
         return Err(ApiError::unavailable("the node is stopping"));
     }
     let clock = app.clock.clone();
-    let answer = tokio::task::spawn_blocking(move || {
-        let profile = sampling.end(&*clock)?;
-        let samples = profile.samples();
-        let (kind, body) = match format {
-            Format::Pprof => ("application/octet-stream", encode(&profile)),
-            Format::Svg => ("image/svg+xml", svg(&profile).into_bytes()),
-        };
-        tracing::info!(samples, bytes = body.len(), "a CPU profile was taken");
-        Ok::<_, Refused>((kind, body))
-    });
-    let (kind, body) = answer
+    let answer =
+        tokio::task::spawn_blocking(move || sampling.end(&*clock).map(|profile| format.answer(&profile)));
+    answer
         .await
         .map_err(|_| ApiError::unavailable("finding the names of the profile's functions failed"))?
-        .map_err(refused)?;
-    let mut response = Response::new(body.into());
-    response.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(kind));
-    Ok(response)
+        .map_err(refused)
 }

@@ -20,6 +20,9 @@ The order of fields in an answer means nothing, and answers may gain fields.
 Beside the answers listed with each operation, any path answers 405 (with `Allow`) to a method that it does not take, \
 and 431 to a head that is too large.";
 
+/// How the description calls `debug.admin-token`.
+pub const ADMIN_TOKEN: &str = "adminToken";
+
 /// Describes all operations.
 pub fn describe(operations: &[Operation], config: &Config) -> Value {
     let mut schemas = Schemas::new();
@@ -51,6 +54,9 @@ pub fn describe(operations: &[Operation], config: &Config) -> Value {
             "schemas": schemas.finish(),
             "parameters": parameters(config),
             "responses": errors::shared(),
+            "securitySchemes": {ADMIN_TOKEN: {
+                "type": "http", "scheme": "bearer", "description": "`debug.admin-token`, where it is set.",
+            }},
         },
     })
 }

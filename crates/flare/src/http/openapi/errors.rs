@@ -59,8 +59,11 @@ pub fn shared() -> Map<String, Value> {
 pub fn response(status: u16, when: &str) -> Value {
     let status = status.to_string();
     let title = match status.as_str() {
+        "401" => "Unauthorized",
+        "403" => "Forbidden",
         "409" => "Conflict",
         "429" => "Too many requests",
+        "501" => "Not in this build",
         known => {
             SHARED.iter().find(|shared| shared.0 == known).map(|shared| shared.3).expect("a known status")
         }

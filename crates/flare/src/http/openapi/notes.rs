@@ -73,6 +73,12 @@ impl<'a> Notes<'a> {
         self
     }
 
+    /// It wants the administrator's token where there is one.
+    pub fn needs_token(&mut self) -> &mut Self {
+        self.operation.insert("security".into(), json!([{}, {super::document::ADMIN_TOKEN: []}]));
+        self
+    }
+
     /// A query parameter that may be left out.
     pub fn query(&mut self, name: &str, schema: Value, text: &str, example: Value) -> &mut Self {
         self.parameter("query", name, schema, text, example, false)
@@ -186,6 +192,13 @@ impl<'a> Notes<'a> {
     ) -> &mut Self {
         let content = json!({media: {"schema": schema, "example": example}});
         self.responses.insert(status.to_string(), json!({"description": text, "content": content}));
+        self
+    }
+
+    /// Another form of an answer that was described already.
+    pub fn or_as(&mut self, status: u16, media: &str, schema: Value, example: Value) -> &mut Self {
+        let response = self.responses.get_mut(&status.to_string()).expect("the answer is described first");
+        response["content"][media] = json!({"schema": schema, "example": example});
         self
     }
 

@@ -26,10 +26,16 @@ async fn every_example_is_answered_as_described() {
         (None, None) => (1, 0),
         (None, Some(at)) => (2, at),
     });
+    let features = [
+        ("takeCpuProfile", cfg!(feature = "cpu-profile")),
+        ("takeHeapProfile", cfg!(feature = "heap-profile")),
+    ];
     let mut claims = Vec::new();
     for operation in &all {
-        let (status, response) = operation.success();
         let name = operation.id();
+        let built = !features.contains(&(name, false));
+        let (status, response) =
+            if built { operation.success() } else { (501, &operation.says["responses"]["501"]) };
         if name == "createResource" {
             // The world began with it: the same again is a conflict.
             let schema = &response["content"]["application/json"]["schema"];
@@ -144,6 +150,10 @@ fn write(media: &str, example: &Value) -> String {
 }
 
 fn read(media: &str, body: &[u8]) -> Value {
+    if media == "application/octet-stream" {
+        assert!(!body.is_empty());
+        return "bytes, which a schema says nothing of".into();
+    }
     let text = std::str::from_utf8(body).expect("answers are text");
     let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_else(|e| panic!("{e}: {text}"));
     match media {

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::Operation;
-use crate::support::{Api, Flare, Receiver, Reply, until};
+use crate::support::{Api, Flare, Receiver, Reply, Setup, until};
 
 /// The ids that the examples use, as `examples.rs` of the description has them.
 const RESOURCE: &str = "res_e13ezvc2975ntr7j40xm";
@@ -37,7 +37,10 @@ pub struct World {
 
 impl World {
     pub async fn begin() -> World {
-        let flare = Flare::start().await;
+        // Profiles are part of the description, and off by default.
+        let setup =
+            Setup::default().with("FLARE_DEBUG_PROFILING", "true").with("FLARE_DEBUG_MAXIMUM_PROFILE", "1s");
+        let flare = setup.start().await;
         let api = flare.api();
         let receiver = Receiver::answering(|_| Reply::Status(500)).await;
         let description = api.get("/openapi.json").await.expect(200).json();

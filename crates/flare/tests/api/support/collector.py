@@ -1,6 +1,6 @@
 # A real OTLP receiver: the published protobuf definitions and gRPC's own server take what Flare exports. Each span and
 # metric becomes a line of JSON on the standard output; lines on the standard input say how to answer from then on.
-import json, sys, threading
+import json, ssl, sys, threading
 from concurrent import futures
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -11,6 +11,8 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as traces
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as traces_grpc
 
 protocol, port = sys.argv[1], int(sys.argv[2])
+# A certificate and its key, where it speaks TLS.
+tls = sys.argv[3:5]
 mode = ["take"]
 lock = threading.Lock()
 
@@ -147,11 +149,19 @@ if protocol == "grpc":
     server = grpc.server(futures.ThreadPoolExecutor(max_workers=4))
     traces_grpc.add_TraceServiceServicer_to_server(Servicer(traces), server)
     metrics_grpc.add_MetricsServiceServicer_to_server(Servicer(metrics), server)
-    port = server.add_insecure_port(f"127.0.0.1:{port}")
+    if tls:
+        certificate, key = (open(path, "rb").read() for path in tls)
+        port = server.add_secure_port(f"127.0.0.1:{port}", grpc.ssl_server_credentials([(key, certificate)]))
+    else:
+        port = server.add_insecure_port(f"127.0.0.1:{port}")
     server.start()
 else:
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.daemon_threads = True
+    if tls:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*tls)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     port = server.server_port
     threading.Thread(target=server.serve_forever, daemon=True).start()
 say({"kind": "ready", "port": port})

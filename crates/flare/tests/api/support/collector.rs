@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-use super::{python, until};
+use super::{Certificates, python, until};
 
 /// A running receiver. Dropping it kills it.
 pub struct Collector {
@@ -15,6 +15,7 @@ pub struct Collector {
     lines: Arc<Mutex<Vec<Value>>>,
     port: u16,
     protocol: &'static str,
+    scheme: &'static str,
 }
 
 impl Collector {
@@ -23,10 +24,24 @@ impl Collector {
         Collector::start_on(protocol, 0).await
     }
 
+    /// One that speaks TLS, and shows this certificate.
+    pub async fn start_with(protocol: &'static str, certificates: &Certificates) -> Option<Collector> {
+        Collector::begin(protocol, 0, Some(certificates)).await
+    }
+
     /// One on a port that the test chose.
     pub async fn start_on(protocol: &'static str, port: u16) -> Option<Collector> {
+        Collector::begin(protocol, port, None).await
+    }
+
+    async fn begin(
+        protocol: &'static str,
+        port: u16,
+        certificates: Option<&Certificates>,
+    ) -> Option<Collector> {
         let mut child = Command::new(python::installed()?)
             .args(["-c", include_str!("collector.py"), protocol, &port.to_string()])
+            .args(certificates.into_iter().flat_map(|own| [own.certificate(), own.key()]))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -34,6 +49,7 @@ impl Collector {
         let input = child.stdin.take().expect("it was piped");
         let output = child.stdout.take().expect("it was piped");
         let lines = Arc::new(Mutex::new(Vec::new()));
+        let scheme = if certificates.is_some() { "https" } else { "http" };
         let seen = lines.clone();
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
@@ -41,7 +57,7 @@ impl Collector {
                 seen.lock().expect("no reader panics").push(line);
             }
         });
-        let mut collector = Collector { child, input, lines, port, protocol };
+        let mut collector = Collector { child, input, lines, port, protocol, scheme };
         let ready =
             collector.until("the receiver is ready", |lines| of(lines, "ready").first().cloned()).await;
         collector.port = ready["port"].as_u64().and_then(|port| port.try_into().ok()).expect("a port");
@@ -50,7 +66,7 @@ impl Collector {
 
     /// Where it listens.
     pub fn endpoint(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        format!("{}://127.0.0.1:{}", self.scheme, self.port)
     }
 
     /// `grpc` or `http/protobuf`.

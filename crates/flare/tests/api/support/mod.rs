@@ -1,6 +1,7 @@
 //! What the suites share: a process, a client of the API, clients that are told, and waiting for things.
 
 mod api;
+mod certificates;
 mod collector;
 mod flare;
 mod python;
@@ -11,6 +12,7 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 pub use api::{Answer, Api};
+pub use certificates::Certificates;
 pub use collector::Collector;
 pub use flare::{Flare, Setup, store_is_durable};
 pub use python::{open_metrics, read_events, schemathesis, validate, verify};
