@@ -10,6 +10,7 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use flare_core::config::{LogConfig, LogFormat, LogOutput};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
@@ -23,7 +24,6 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::version;
-use flare_core::config::{LogConfig, LogFormat, LogOutput};
 
 /// Keep it until the process ends; dropping it brings a log file to the disk.
 #[must_use = "dropping it ends the care for the log file"]

@@ -3,11 +3,11 @@
 use std::io::Write;
 
 use anyhow::Context;
+use flare_core::config;
 use flare_embedded::migrations;
 use serde_json::json;
 
 use crate::cli::{Exit, Format, Migrate};
-use flare_core::config;
 
 /// Runs the command.
 pub fn run(action: &Migrate, output: Format, out: &mut dyn Write) -> anyhow::Result<Exit> {

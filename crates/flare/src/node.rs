@@ -5,6 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use flare_core::config::{self, Config, Loaded};
+use flare_core::door::{Clock, SystemClock};
+use flare_core::journey::passive::PassiveLimits;
+use flare_core::journey::{BreakerSettings, Dialler, Journey, Plan, ReadLimits, Report, ShardLimits};
+use flare_core::network::Destinations;
+use flare_core::observe;
+use flare_core::operations::{App, Notices, Rearrangements};
+use flare_core::telemetry::Telemetry;
+use flare_core::tls;
+use flare_core::vault::Vault;
 use flare_embedded::Embedded;
 use flare_provider::memory::Memory;
 use flare_provider::{ProviderError, Store};
@@ -16,16 +26,6 @@ use tokio_util::sync::CancellationToken;
 use crate::http;
 use crate::ui::{self, live::Live};
 use crate::version;
-use flare_core::config::{self, Config, Loaded};
-use flare_core::door::{Clock, SystemClock};
-use flare_core::journey::passive::PassiveLimits;
-use flare_core::journey::{BreakerSettings, Dialler, Journey, Plan, ReadLimits, Report, ShardLimits};
-use flare_core::network::Destinations;
-use flare_core::observe;
-use flare_core::operations::{App, Notices, Rearrangements};
-use flare_core::telemetry::Telemetry;
-use flare_core::tls;
-use flare_core::vault::Vault;
 
 /// An opened engine.
 enum Engine {

@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
+use flare_core::config::{DEFAULT_FILE, Problems, Sources, load, show};
 use serde_json::json;
 
 use super::{Exit, Format};
-use flare_core::config::{DEFAULT_FILE, Problems, Sources, load, show};
 
 /// Says whether the configuration is right.
 pub fn check(sources: &Sources, format: Format, out: &mut dyn Write) -> io::Result<Exit> {

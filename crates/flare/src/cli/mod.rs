@@ -17,7 +17,6 @@ use clap_complete::Shell;
 
 pub use demo::DemoArgs;
 pub use exit::Exit;
-
 use flare_core::config::{Flag, Sources};
 
 /// Tracks documents behind HTTP endpoints and brings every subscribed client to the newest state.

@@ -20,14 +20,14 @@ use std::fmt;
 use std::net::TcpListener;
 
 use anyhow::Context as _;
+use flare_core::config::{self, Flag, Loaded, Sources};
+use flare_core::door::random_bytes;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{DemoArgs, Exit, Format};
 use crate::logging;
 use crate::node::{self, Company};
-use flare_core::config::{self, Flag, Loaded, Sources};
-use flare_core::door::random_bytes;
 use play::{Ended, Stage};
 pub use scratch::Scratch;
 use world::Snapshot;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use flare_core::door::SystemClock;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -25,7 +26,6 @@ use super::{Summary, origin, puller, receiver};
 use crate::cli::Format;
 use crate::cli::remote::client::{Client, parse_url};
 use crate::cli::remote::is_broken_pipe;
-use flare_core::door::SystemClock;
 
 /// How long everybody may take to catch up once the shop is closed.
 const PATIENCE: Duration = Duration::from_secs(90);

@@ -11,7 +11,6 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-
 use flare_core::door::fresh_id;
 
 /// How the names of these directories begin.

@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use flare_core::door::Chance;
 use serde_json::{Value, json};
 
 use super::thing::{Kind, Thing};
-use flare_core::door::Chance;
 
 /// How many products there are.
 pub const PRODUCTS: u32 = 24;

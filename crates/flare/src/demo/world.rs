@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use flare_core::door::{Chance, Clock};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
@@ -12,7 +13,6 @@ use super::inbox::{Gap, Inbox, Notification, Truth};
 use super::role::{Mood, Role};
 use super::shop::Change;
 use super::thing::Thing;
-use flare_core::door::{Chance, Clock};
 
 /// What the parts of a demo share.
 pub struct World {

@@ -3,14 +3,14 @@
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use flare_core::objects::Objects;
+use flare_core::operations::App;
 use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::{Deserialize, Serialize};
 
 use super::error::ApiError;
-use flare_core::objects::Objects;
-use flare_core::operations::App;
 
 /// Reads a whole body. One that announces more than the limit is refused before a byte of it is read.
 pub async fn read(app: &App, headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {

@@ -2,15 +2,14 @@
 //! a title and a detail that is safe to show.
 
 use axum::response::{IntoResponse, Response};
+use flare_core::journey::accept::Refused;
+use flare_core::operations::Failure;
 use flare_model::invalid::Invalid;
 use flare_provider::{ErrorKind, ProviderError};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use flare_core::journey::accept::Refused;
-use flare_core::operations::Failure;
 
 /// An answer that is not a success.
 #[derive(Debug)]

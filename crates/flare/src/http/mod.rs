@@ -19,11 +19,11 @@ mod watch;
 
 use std::sync::Arc;
 
+use flare_core::operations::App;
 use http::{Method, Uri};
 
 use crate::ui::{self, live::Live};
 use error::ApiError;
-use flare_core::operations::App;
 pub use site::Site;
 pub use watch::Watch;
 

@@ -1,6 +1,7 @@
 //! Lists: `?limit=&offset=` in, `{"pagination":{...},"<plural>":[...]}` out.
 
 use axum::response::Response;
+use flare_core::operations::App;
 use http::{StatusCode, Uri};
 use schemars::JsonSchema;
 use serde::ser::SerializeMap;
@@ -8,7 +9,6 @@ use serde::{Serialize, Serializer};
 
 use super::body;
 use super::error::ApiError;
-use flare_core::operations::App;
 
 /// Which part of a list.
 #[derive(Clone, Copy, Debug, PartialEq)]

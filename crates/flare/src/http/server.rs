@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use flare_core::config::HttpServerConfig;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -14,7 +15,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{Watch, debug};
-use flare_core::config::HttpServerConfig;
 
 /// Serves until `stop`; then answers what has begun and returns.
 pub async fn serve(

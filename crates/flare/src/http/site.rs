@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::MethodRouter;
-
 use flare_core::operations::App;
 
 /// Routes that are being put together.

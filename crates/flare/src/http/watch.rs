@@ -6,10 +6,9 @@
 
 use std::sync::Arc;
 
-use http::Request;
-
 use flare_core::door::Clock;
 use flare_core::observe::count::{Traffic, Underway};
+use http::Request;
 
 /// What is counted under when no route has the path.
 const ELSEWHERE: &str = "other";

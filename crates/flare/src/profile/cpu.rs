@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
+use flare_core::door::Clock;
 use pprof::{ProfilerGuard, ProfilerGuardBuilder, Report};
 use tokio::sync::SemaphorePermit;
 
 use super::{Profile, Stack, Unit, alone};
-use flare_core::door::Clock;
 
 /// Objects that a stack is not walked from: their locks may be held at that moment.
 const UNSAFE_TO_WALK: [&str; 4] = ["libc", "libgcc", "pthread", "vdso"];

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::{io, ptr};
 
+use flare_core::door::{Clock, fresh_id};
 use tikv_jemalloc_ctl::{Access as _, AsName as _, profiling};
 
 use super::jeheap::{self, Unreadable};
 use super::{Profile, Stack, Unit, alone};
-use flare_core::door::{Clock, fresh_id};
 
 /// Why there is no profile.
 #[derive(Debug, thiserror::Error)]

@@ -4,6 +4,8 @@ use askama::Template;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
+use flare_core::observe::Gauges;
+use flare_core::operations::{App, Done};
 use flare_model::time::Timestamp;
 
 use super::live::{self, Listeners, Topic};
@@ -12,8 +14,6 @@ use super::text;
 use crate::http::AppState;
 use crate::http::error::ApiError;
 use crate::version;
-use flare_core::observe::Gauges;
-use flare_core::operations::{App, Done};
 
 #[derive(Template)]
 #[template(path = "cluster.html")]

@@ -6,6 +6,8 @@ use askama::Template;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
+use flare_core::observe::{Gauges, Percentiles, Point, Series};
+use flare_core::operations::{App, Done};
 
 use super::live::{self, Listeners, Topic};
 use super::page::{Frame, PageError, Section, Visit, html};
@@ -13,8 +15,6 @@ use super::plot::{Drawing, Join, Line, Plot, Unit, Window};
 use super::text;
 use crate::http::AppState;
 use crate::http::error::ApiError;
-use flare_core::observe::{Gauges, Percentiles, Point, Series};
-use flare_core::operations::{App, Done};
 
 /// Clients in trouble that are shown; the list of subscriptions has all.
 const TROUBLED: usize = 8;

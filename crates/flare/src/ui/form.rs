@@ -2,6 +2,7 @@
 //! the form again with the API's own message beside the field that it names.
 
 use axum::body::Body;
+use flare_core::operations::{App, Failure};
 use flare_model::invalid::Invalid;
 use http::{HeaderMap, StatusCode, Uri};
 use serde::de::DeserializeOwned;
@@ -10,7 +11,6 @@ use serde_json::{Map, Value};
 use super::page::PageError;
 use crate::http::body;
 use crate::http::page::pairs_of;
-use flare_core::operations::{App, Failure};
 
 /// A form that is shown: its fields, what is in them, and what is wrong.
 ///

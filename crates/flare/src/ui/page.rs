@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use askama::Template;
 use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse, Response};
+use flare_core::operations::Failure;
 use http::header::{CONTENT_TYPE, HOST, HeaderValue};
 use http::request::Parts;
 use http::{StatusCode, Uri};
@@ -14,7 +15,6 @@ use super::flash::Flash;
 use crate::http::error::ApiError;
 use crate::http::page::pairs;
 use crate::version;
-use flare_core::operations::Failure;
 
 /// The entries of the menu.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

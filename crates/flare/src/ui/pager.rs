@@ -1,11 +1,11 @@
 //! Pages of a list: the size of the list and the page asked for come in, links to the pages around it go out.
 
+use flare_core::operations::App;
 use http::Uri;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::http::error::ApiError;
 use crate::http::page::{PageQuery, pairs};
-use flare_core::operations::App;
 
 /// The links below a list.
 pub struct Pager {

@@ -3,11 +3,11 @@
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use flare_core::config::{Entry, Origin};
 
 use super::page::{Frame, PageError, Section, Visit, html};
 use super::text;
 use crate::http::AppState;
-use flare_core::config::{Entry, Origin};
 
 #[derive(Template)]
 #[template(path = "settings.html")]

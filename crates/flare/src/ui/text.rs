@@ -3,9 +3,8 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use flare_model::time::Timestamp;
-
 use flare_core::registry::Subscription;
+use flare_model::time::Timestamp;
 
 /// A whole number with its thousands apart; templates hand it over behind any number of references.
 pub fn number(number: impl Display) -> String {

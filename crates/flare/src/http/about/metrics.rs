@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use flare_core::observe::metrics::text::{Format, page};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use serde_json::json;
@@ -9,7 +10,6 @@ use serde_json::json;
 use crate::http::AppState;
 use crate::http::error::ApiError;
 use crate::http::openapi::Notes;
-use flare_core::observe::metrics::text::{Format, page};
 
 /// Shows all metrics in the format that is asked for.
 pub async fn handle(State(app): AppState, headers: HeaderMap) -> Result<Response, ApiError> {

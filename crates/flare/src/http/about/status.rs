@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use flare_core::telemetry::TelemetryView;
 use flare_model::duration::HumanDuration;
 use flare_model::time::Timestamp;
 use http::StatusCode;
@@ -14,7 +15,6 @@ use crate::http::body;
 use crate::http::error::ApiError;
 use crate::http::openapi::Notes;
 use crate::version;
-use flare_core::telemetry::TelemetryView;
 
 /// How the node is.
 #[derive(Serialize, JsonSchema)]

@@ -3,6 +3,7 @@
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
+use flare_core::operations::App;
 use http::Uri;
 use http::header::HeaderMap;
 
@@ -11,7 +12,6 @@ use super::{Peer, admit};
 use crate::http::error::ApiError;
 use crate::http::openapi::Notes;
 use crate::http::{AppState, page};
-use flare_core::operations::App;
 
 /// Takes a profile and answers it.
 pub async fn handle(

@@ -7,6 +7,7 @@ pub mod profile;
 
 use std::net::{IpAddr, SocketAddr};
 
+use flare_core::config::DebugConfig;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::header::{AUTHORIZATION, HeaderMap};
 use http::{Request, StatusCode};
@@ -15,7 +16,6 @@ use sha2::Sha256;
 
 use super::error::ApiError;
 use super::openapi::Notes;
-use flare_core::config::DebugConfig;
 
 /// Where a request comes from.
 #[derive(Debug, Clone, Copy)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
+use flare_core::operations::App;
 use http::Uri;
 use http::header::HeaderMap;
 use serde_json::json;
@@ -14,7 +15,6 @@ use super::{Peer, admit};
 use crate::http::error::ApiError;
 use crate::http::openapi::Notes;
 use crate::http::{AppState, page, query};
-use flare_core::operations::App;
 
 /// How long a profile is when the request does not say.
 const USUAL: Duration = Duration::from_secs(10);

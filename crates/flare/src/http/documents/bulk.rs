@@ -7,6 +7,9 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
+use flare_core::journey::accept::{Draft, Word};
+use flare_core::operations::App;
+use flare_core::telemetry::{Accepting, Operation};
 use flare_model::document::Outcome;
 use flare_model::revision::Revision;
 use flare_model::url::DocumentUrl;
@@ -22,9 +25,6 @@ use serde_json::{Map, Value};
 use crate::http::error::{ApiError, ErrorAnswer, ErrorBody};
 use crate::http::openapi::Notes;
 use crate::http::{AppState, body};
-use flare_core::journey::accept::{Draft, Word};
-use flare_core::operations::App;
-use flare_core::telemetry::{Accepting, Operation};
 use serde_json::json;
 
 /// Lines committed as one, at most; and the bytes with which a batch is full.

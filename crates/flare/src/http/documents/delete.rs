@@ -2,13 +2,13 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use flare_core::journey::accept::Word;
+use flare_core::telemetry::Operation;
 use http::{HeaderMap, Uri};
 
 use crate::http::AppState;
 use crate::http::error::ApiError;
 use crate::http::openapi::Notes;
-use flare_core::journey::accept::Word;
-use flare_core::telemetry::Operation;
 use serde_json::json;
 
 /// Leaves a tombstone.

@@ -6,15 +6,15 @@ pub mod get;
 pub mod put;
 
 use axum::response::{IntoResponse, Response};
+use flare_core::journey::accept::Word;
+use flare_core::operations::App;
+use flare_core::telemetry::Accepting;
 use flare_model::document::Outcome;
 use flare_model::url::DocumentUrl;
 use http::header::{HeaderName, HeaderValue};
 use http::{StatusCode, Uri};
 
 use super::error::ApiError;
-use flare_core::journey::accept::Word;
-use flare_core::operations::App;
-use flare_core::telemetry::Accepting;
 
 const FLARE_OUTCOME: HeaderName = HeaderName::from_static("flare-outcome");
 

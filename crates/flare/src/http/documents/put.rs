@@ -3,13 +3,13 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
+use flare_core::journey::accept::Word;
+use flare_core::telemetry::Operation;
 use http::{HeaderMap, Uri};
 
 use crate::http::error::ApiError;
 use crate::http::openapi::Notes;
 use crate::http::{AppState, body};
-use flare_core::journey::accept::Word;
-use flare_core::telemetry::Operation;
 use serde_json::json;
 
 /// Accepts a document.

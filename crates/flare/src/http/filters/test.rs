@@ -3,12 +3,12 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
+use flare_core::operations::{Trial, TrialView};
 use http::{HeaderMap, StatusCode};
 
 use crate::http::error::ApiError;
 use crate::http::openapi::Notes;
 use crate::http::{AppState, body};
-use flare_core::operations::{Trial, TrialView};
 use serde_json::json;
 
 /// Tries an expression on a document.

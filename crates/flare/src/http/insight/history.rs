@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::Response;
+use flare_core::observe::{Gauges, Point};
 use flare_model::duration::HumanDuration;
 use http::{StatusCode, Uri};
 use schemars::JsonSchema;
@@ -13,7 +14,6 @@ use serde_json::json;
 use crate::http::error::ApiError;
 use crate::http::openapi::{Notes, examples};
 use crate::http::{AppState, body, page, query};
-use flare_core::observe::{Gauges, Point};
 
 /// How far back, when the request does not say.
 const USUAL: Duration = Duration::from_secs(600);

@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
+use flare_core::observe::{AttemptView, Entry, News, Watcher};
 use futures_util::stream;
 use http::Uri;
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -17,7 +18,6 @@ use crate::http::AppState;
 use crate::http::error::ApiError;
 use crate::http::openapi::{Notes, examples};
 use crate::http::page;
-use flare_core::observe::{AttemptView, Entry, News, Watcher};
 
 /// After so long without news an empty line goes out, so that a reader who is gone is noticed.
 const HEARTBEAT: Duration = Duration::from_secs(10);

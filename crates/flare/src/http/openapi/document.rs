@@ -1,5 +1,6 @@
 //! The whole description: operations and the configuration come in; an OpenAPI 3.1 document goes out.
 
+use flare_core::config::Config;
 use serde_json::{Map, Value, json};
 
 use super::errors;
@@ -8,7 +9,6 @@ use super::operation::Operation;
 use super::schemas::Schemas;
 use crate::http::error::ErrorAnswer;
 use crate::version::VERSION;
-use flare_core::config::Config;
 
 const INTRODUCTION: &str = "\
 Flare tracks documents behind HTTP endpoints and tells every subscribed client when one of them changes.

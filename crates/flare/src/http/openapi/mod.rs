@@ -21,11 +21,11 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use serde_json::json;
 
+use flare_core::config::Config;
 pub use notes::Notes;
 pub use operation::{Operation, delete, get, patch, post, put};
 
 use super::{AppState, table};
-use flare_core::config::Config;
 
 /// The description of this node: its bounds and defaults are those of its configuration. It is made when it is first
 /// asked for, which takes a few milliseconds, and kept: a process is one node.

@@ -1,13 +1,13 @@
 //! What is written down about one operation, in the order in which its file says it; an OpenAPI operation object goes
 //! out. What every operation of a kind has (ids in the path, errors) is added here, so that no file repeats it.
 
+use flare_core::config::Config;
 use http::Method;
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
 use super::errors;
 use super::schemas::Schemas;
-use flare_core::config::Config;
 
 /// What is known of an operation so far.
 pub struct Notes<'a> {

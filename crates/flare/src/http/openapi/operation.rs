@@ -8,11 +8,11 @@ use axum::handler::Handler;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
+use flare_core::operations::App;
 use http::Method;
 
 use super::notes::Notes;
 use crate::http::{Site, page};
-use flare_core::operations::App;
 
 /// Writes down what an operation takes and answers.
 pub type Describe = fn(&mut Notes<'_>);

@@ -2,6 +2,7 @@
 
 use axum::extract::{Path, State};
 use axum::response::Response;
+use flare_core::operations::OverviewView;
 use flare_model::ids::SubscriptionId;
 use http::{StatusCode, Uri};
 
@@ -9,7 +10,6 @@ use crate::http::error::ApiError;
 use crate::http::openapi::{Notes, examples};
 use crate::http::page::PageQuery;
 use crate::http::{AppState, body};
-use flare_core::operations::OverviewView;
 use flare_model::subscription::View;
 
 /// Lists how the subscriptions of all resources stand.

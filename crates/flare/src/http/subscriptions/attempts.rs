@@ -2,6 +2,8 @@
 
 use axum::extract::{Path, State};
 use axum::response::Response;
+use flare_core::observe::{AttemptDetail, AttemptView};
+use flare_core::observe::{Outcome, Wanted};
 use flare_model::ids::{ResourceId, SubscriptionId};
 use http::{StatusCode, Uri};
 
@@ -10,8 +12,6 @@ use crate::http::error::ApiError;
 use crate::http::openapi::{Notes, examples};
 use crate::http::page::{self, PageQuery};
 use crate::http::{AppState, body};
-use flare_core::observe::{AttemptDetail, AttemptView};
-use flare_core::observe::{Outcome, Wanted};
 use serde_json::json;
 
 /// Lists the last attempts.

@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use flare_core::operations::DeadLetterView;
 use http::{StatusCode, Uri};
 
 use super::{Ids, ids};
@@ -9,7 +10,6 @@ use crate::http::AppState;
 use crate::http::error::ApiError;
 use crate::http::openapi::{Notes, examples};
 use crate::http::page::{self, PageQuery};
-use flare_core::operations::DeadLetterView;
 use serde_json::json;
 
 /// Lists dead letters.

@@ -2,14 +2,14 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use flare_core::operations::DeliverQuery;
+use flare_core::operations::DeliverView;
 use http::{StatusCode, Uri};
 
 use super::{Ids, ids};
 use crate::http::error::ApiError;
 use crate::http::openapi::Notes;
 use crate::http::{AppState, body, page, query};
-use flare_core::operations::DeliverQuery;
-use flare_core::operations::DeliverView;
 use serde_json::json;
 
 /// Sends notifications of a passive subscription to its endpoint, and answers how that went.

@@ -2,6 +2,8 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use flare_core::operations::DriftView;
+use flare_core::operations::{DriftQuery, Place};
 use http::Uri;
 
 use super::{Ids, ids};
@@ -9,8 +11,6 @@ use crate::http::AppState;
 use crate::http::error::ApiError;
 use crate::http::openapi::{Notes, examples};
 use crate::http::page::{self, PageQuery};
-use flare_core::operations::DriftView;
-use flare_core::operations::{DriftQuery, Place};
 use serde_json::json;
 
 /// Lists what the client has and lacks.

@@ -3,6 +3,8 @@
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
+use flare_core::operations::ReplayDraft;
+use flare_core::operations::ReplayView;
 use flare_model::ids::{ResourceId, SubscriptionId};
 use http::header::{HeaderValue, LOCATION};
 use http::{HeaderMap, StatusCode, Uri};
@@ -15,8 +17,6 @@ use crate::http::error::ApiError;
 use crate::http::openapi::{Notes, examples};
 use crate::http::page::PageQuery;
 use crate::http::{AppState, body};
-use flare_core::operations::ReplayDraft;
-use flare_core::operations::ReplayView;
 
 /// A replay that has begun.
 #[derive(Serialize, JsonSchema)]

@@ -2,14 +2,14 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use flare_core::operations::ReserveQuery;
+use flare_core::operations::ReserveView;
 use http::{StatusCode, Uri};
 
 use super::{Ids, ids};
 use crate::http::error::ApiError;
 use crate::http::openapi::Notes;
 use crate::http::{AppState, body, page, query};
-use flare_core::operations::ReserveQuery;
-use flare_core::operations::ReserveView;
 use serde_json::json;
 
 /// Hands out notifications of a passive subscription, waiting for some if there are none.

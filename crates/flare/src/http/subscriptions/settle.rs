@@ -3,13 +3,13 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
+use flare_core::operations::{SettleDraft, SettleView};
 use http::{HeaderMap, StatusCode};
 
 use super::{Ids, ids};
 use crate::http::error::ApiError;
 use crate::http::openapi::Notes;
 use crate::http::{AppState, body};
-use flare_core::operations::{SettleDraft, SettleView};
 use serde_json::json;
 
 /// Ends leases, and answers what became of each, in order.

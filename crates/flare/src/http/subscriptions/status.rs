@@ -2,13 +2,13 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use flare_core::operations::StatusView;
 use http::StatusCode;
 
 use super::{Ids, ids};
 use crate::http::error::ApiError;
 use crate::http::openapi::{Notes, examples};
 use crate::http::{AppState, body};
-use flare_core::operations::StatusView;
 
 /// Says how a subscription stands.
 pub async fn handle(State(app): AppState, path: Ids) -> Result<Response, ApiError> {

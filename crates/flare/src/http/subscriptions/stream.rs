@@ -6,6 +6,8 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use flare_core::journey::passive::{Message, Open};
+use flare_core::operations::{App, StreamQuery};
 use futures_util::stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode, Uri};
@@ -15,8 +17,6 @@ use super::{Ids, ids};
 use crate::http::error::ApiError;
 use crate::http::openapi::Notes;
 use crate::http::{AppState, page, query};
-use flare_core::journey::passive::{Message, Open};
-use flare_core::operations::{App, StreamQuery};
 use serde_json::json;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");

@@ -3,14 +3,14 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
+use flare_core::operations::TestDraft;
+use flare_core::operations::TestView;
 use http::{HeaderMap, StatusCode};
 
 use super::{Ids, ids};
 use crate::http::error::ApiError;
 use crate::http::openapi::{Notes, examples};
 use crate::http::{AppState, body};
-use flare_core::operations::TestDraft;
-use flare_core::operations::TestView;
 use serde_json::json;
 
 /// Sends a sample notification now and answers how it went.

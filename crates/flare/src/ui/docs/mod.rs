@@ -10,12 +10,12 @@ use std::sync::OnceLock;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use flare_core::config::Config;
 
 use super::page::{Frame, PageError, Section, Visit, html};
 use crate::http::AppState;
 use crate::http::error::ApiError;
 use crate::http::openapi;
-use flare_core::config::Config;
 use outline::Outline;
 
 #[derive(Template)]

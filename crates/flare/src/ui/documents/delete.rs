@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
+use flare_core::journey::accept::Word;
 use http::HeaderMap;
 
 use super::{place, say, sentence};
@@ -10,7 +11,6 @@ use crate::http::AppState;
 use crate::ui::flash;
 use crate::ui::form::Form;
 use crate::ui::page::PageError;
-use flare_core::journey::accept::Word;
 
 /// Deletes the document.
 pub async fn submit(State(app): AppState, headers: HeaderMap, body: Body) -> Result<Response, PageError> {

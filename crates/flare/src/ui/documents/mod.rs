@@ -5,13 +5,13 @@ pub mod put;
 pub mod search;
 pub mod show;
 
+use flare_core::journey::accept::{Refused, Word};
+use flare_core::operations::App;
 use flare_model::document::Outcome;
 use flare_model::url::DocumentUrl;
 
 use super::page::PageError;
 use super::pager::encode;
-use flare_core::journey::accept::{Refused, Word};
-use flare_core::operations::App;
 
 /// The page of a document.
 pub fn place(url: &str) -> String {

@@ -5,6 +5,8 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
+use flare_core::journey::accept::{Refused, Word};
+use flare_core::operations::Failure;
 use flare_model::invalid::Invalid;
 use http::HeaderMap;
 
@@ -13,8 +15,6 @@ use crate::http::AppState;
 use crate::ui::flash;
 use crate::ui::form::Form;
 use crate::ui::page::{Frame, PageError, Section, Visit, html_with};
-use flare_core::journey::accept::{Refused, Word};
-use flare_core::operations::Failure;
 
 const FIELDS: &[&str] = &["url", "document"];
 

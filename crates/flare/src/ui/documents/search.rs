@@ -3,6 +3,7 @@
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
+use flare_core::operations::{FoundView, SearchQuery};
 use flare_model::ids::ResourceId;
 use flare_model::url::DocumentUrl;
 
@@ -13,7 +14,6 @@ use crate::ui::form::Form;
 use crate::ui::page::{Frame, PageError, Section, Visit, html};
 use crate::ui::pager::{Pager, with};
 use crate::ui::text;
-use flare_core::operations::{FoundView, SearchQuery};
 
 /// Resources to choose from. With more, the beginning of a url finds its own.
 const CHOICES: usize = 200;

@@ -3,6 +3,7 @@
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use flare_core::operations::{HolderView, HoldersQuery};
 use flare_model::feed::ClientHas;
 
 use crate::http::AppState;
@@ -10,7 +11,6 @@ use crate::http::error::ApiError;
 use crate::ui::page::{Frame, PageError, Section, Visit, html};
 use crate::ui::pager::{Pager, encode, with};
 use crate::ui::text;
-use flare_core::operations::{HolderView, HoldersQuery};
 
 /// How much of a document is shown.
 const SHOWN: usize = 64 * 1024;

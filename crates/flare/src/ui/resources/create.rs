@@ -4,6 +4,7 @@ use askama::Template;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
+use flare_core::operations::Failure;
 use flare_model::resource::ResourceDraft;
 use http::HeaderMap;
 
@@ -11,7 +12,6 @@ use crate::http::AppState;
 use crate::ui::flash;
 use crate::ui::form::{Assembly, Form};
 use crate::ui::page::{Frame, PageError, Section, Visit, html_with};
-use flare_core::operations::Failure;
 
 const FIELDS: &[&str] = &["endpoint", "change.field", "change.format", "lanes"];
 

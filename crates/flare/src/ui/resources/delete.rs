@@ -2,12 +2,12 @@
 
 use axum::extract::{Path, State};
 use axum::response::Response;
+use flare_core::operations::Failure;
 use flare_model::ids::ResourceId;
 
 use crate::http::AppState;
 use crate::ui::flash;
 use crate::ui::page::{PageError, message};
-use flare_core::operations::Failure;
 
 /// Deletes a resource, or says on its page why not.
 pub async fn submit(State(app): AppState, Path(id): Path<String>) -> Result<Response, PageError> {

@@ -4,6 +4,8 @@ use askama::Template;
 use axum::Extension;
 use axum::extract::{Path, State};
 use axum::response::Response;
+use flare_core::observe::{AttemptView, Outcome, Wanted};
+use flare_core::operations::App;
 use flare_model::ids::SubscriptionId;
 use flare_model::time::Timestamp;
 
@@ -16,8 +18,6 @@ use crate::ui::live::{self, Listeners, Topic};
 use crate::ui::page::{Frame, PageError, Visit, html};
 use crate::ui::pager::{Pager, encode};
 use crate::ui::text;
-use flare_core::observe::{AttemptView, Outcome, Wanted};
-use flare_core::operations::App;
 
 /// Attempts that the plot looks at, and that the live list shows.
 const PLOTTED: usize = 100;

@@ -6,6 +6,7 @@ use askama::Template;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
+use flare_core::operations::{App, Failure};
 use flare_model::ids::ResourceId;
 use flare_model::resource::Resource;
 use http::{HeaderMap, StatusCode};
@@ -18,7 +19,6 @@ use crate::http::AppState;
 use crate::ui::form::draft;
 use crate::ui::page::{Frame, PageError, Section, Visit, html_with};
 use crate::ui::text;
-use flare_core::operations::{App, Failure};
 
 #[derive(Template)]
 #[template(path = "subscriptions/created.html")]

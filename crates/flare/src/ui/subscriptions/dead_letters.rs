@@ -4,6 +4,7 @@ use askama::Template;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
+use flare_core::operations::{DeadLetterView, Failure, ReplayDraft};
 use flare_model::time::Timestamp;
 use http::HeaderMap;
 use serde_json::json;
@@ -15,7 +16,6 @@ use crate::ui::form::{Form, draft};
 use crate::ui::page::{Frame, PageError, Visit, html, message};
 use crate::ui::pager::{Pager, encode};
 use crate::ui::text;
-use flare_core::operations::{DeadLetterView, Failure, ReplayDraft};
 
 #[derive(Template)]
 #[template(path = "subscriptions/dead-letters.html")]

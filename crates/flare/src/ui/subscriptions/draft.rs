@@ -4,6 +4,7 @@
 use askama::Template;
 use axum::body::Body;
 use axum::response::Response;
+use flare_core::operations::{App, Failure};
 use flare_model::invalid::Invalid;
 use flare_model::resource::Resource;
 use http::HeaderMap;
@@ -13,7 +14,6 @@ use super::fields;
 use super::preview::Preview;
 use crate::ui::form::Form;
 use crate::ui::page::{Frame, PageError, html_with};
-use flare_core::operations::{App, Failure};
 
 /// The field that has the whole draft, in the other view.
 const JSON: &[&str] = &["json"];

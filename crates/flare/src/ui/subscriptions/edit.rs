@@ -3,6 +3,8 @@
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
+use flare_core::operations::App;
+use flare_core::registry::Subscription;
 use http::HeaderMap;
 use serde_json::{Value, json};
 
@@ -13,8 +15,6 @@ use super::preview::of_draft;
 use crate::http::AppState;
 use crate::ui::flash;
 use crate::ui::page::{PageError, Visit};
-use flare_core::operations::App;
-use flare_core::registry::Subscription;
 
 /// Shows the draft as it was given.
 pub async fn form(State(app): AppState, Path(id): Path<String>, visit: Visit) -> Result<Response, PageError> {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use flare_core::operations::{App, Done, Failure, StatusView};
+use flare_core::registry::Subscription;
 use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::subscription::{Mode, Status};
 
 use crate::ui::page::{Frame, Section, Visit};
 use crate::ui::text;
-use flare_core::operations::{App, Done, Failure, StatusView};
-use flare_core::registry::Subscription;
 
 /// The pages of a subscription.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
+use flare_core::operations::{App, Standing, SubscriptionQuery};
 use flare_model::ids::ResourceId;
 use flare_model::subscription::Status;
 
@@ -12,7 +13,6 @@ use crate::http::error::ApiError;
 use crate::ui::page::{Frame, PageError, Section, Visit, html};
 use crate::ui::pager::Pager;
 use crate::ui::text;
-use flare_core::operations::{App, Standing, SubscriptionQuery};
 
 #[derive(Template)]
 #[template(path = "subscriptions/list.html")]

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
+use flare_core::observe::{AttemptView, Outcome, Timing};
 use flare_model::retry::Plan;
 
 use crate::ui::text;
-use flare_core::observe::{AttemptView, Outcome, Timing};
 
 /// A rectangle.
 pub struct Bar {

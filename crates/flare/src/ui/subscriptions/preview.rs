@@ -4,6 +4,7 @@ use askama::Template;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
+use flare_core::operations::{App, Failure};
 use flare_model::retry::{Plan, RetryDraft};
 use http::HeaderMap;
 use serde::Deserialize;
@@ -15,7 +16,6 @@ use crate::http::AppState;
 use crate::ui::form::draft;
 use crate::ui::page::{Frame, PageError, Section, Visit, html, message};
 use crate::ui::text;
-use flare_core::operations::{App, Failure};
 
 /// Attempts that are drawn, at most.
 const DRAWN: usize = 60;

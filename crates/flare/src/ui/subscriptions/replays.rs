@@ -5,6 +5,7 @@ use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
+use flare_core::operations::{App, Done, ReplayDraft, ReplayView};
 use flare_model::ids::SubscriptionId;
 use http::HeaderMap;
 use serde_json::json;
@@ -17,7 +18,6 @@ use crate::ui::form::{Form, draft};
 use crate::ui::live::{self, Listeners, Topic};
 use crate::ui::page::{Frame, PageError, Visit, html_with};
 use crate::ui::text;
-use flare_core::operations::{App, Done, ReplayDraft, ReplayView};
 
 const FIELDS: &[&str] = &["since", "document"];
 /// All that are remembered.

@@ -4,6 +4,7 @@ use askama::Template;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
+use flare_core::operations::{App, Failure, Rotation, RotationDraft};
 use flare_model::duration::HumanDuration;
 use flare_model::subscription::live;
 use http::HeaderMap;
@@ -13,7 +14,6 @@ use crate::http::AppState;
 use crate::ui::form::{Assembly, Form};
 use crate::ui::page::{Frame, PageError, Visit, html_with};
 use crate::ui::text;
-use flare_core::operations::{App, Failure, Rotation, RotationDraft};
 
 const FIELDS: &[&str] = &["overlap", "secret"];
 

@@ -4,6 +4,8 @@ use askama::Template;
 use axum::Extension;
 use axum::extract::{Path, State};
 use axum::response::{Redirect, Response};
+use flare_core::observe::Wanted;
+use flare_core::operations::{App, Done, DriftQuery, DriftView, SweepView};
 use flare_model::feed::ClientHas;
 use flare_model::ids::SubscriptionId;
 use flare_model::subscription::{Status, completed};
@@ -18,8 +20,6 @@ use crate::ui::live::{self, Listeners, Topic};
 use crate::ui::page::{Frame, PageError, Visit, html};
 use crate::ui::pager::encode;
 use crate::ui::text;
-use flare_core::observe::Wanted;
-use flare_core::operations::{App, Done, DriftQuery, DriftView, SweepView};
 
 /// Documents shown that the client lacks; the rest is behind a link of the API.
 const LACKING: usize = 10;

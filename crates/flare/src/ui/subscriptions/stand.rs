@@ -2,12 +2,12 @@
 
 use axum::extract::{Path, State};
 use axum::response::Response;
+use flare_core::operations::Failure;
 
 use super::head::{find, ids, place};
 use crate::http::AppState;
 use crate::ui::flash;
 use crate::ui::page::{PageError, message};
-use flare_core::operations::Failure;
 
 /// Stops it.
 pub async fn pause(State(app): AppState, Path(id): Path<String>) -> Result<Response, PageError> {

@@ -4,6 +4,7 @@ use askama::Template;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
+use flare_core::operations::{Failure, TestDraft, TestView};
 use http::HeaderMap;
 
 use super::exchange::Exchange;
@@ -12,7 +13,6 @@ use super::plot::class;
 use crate::http::AppState;
 use crate::ui::form::{Assembly, Form};
 use crate::ui::page::{Frame, PageError, Visit, html_with};
-use flare_core::operations::{Failure, TestDraft, TestView};
 
 const FIELDS: &[&str] = &["document", "action"];
 

@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use bytes::Bytes;
+use flare_core::operations::{App, Done, Failure, Trial as FilterTrial, TrialView as FilterResult};
 use flare_model::document::Document;
 use flare_model::feed::Action;
 use flare_model::invalid::Invalid;
@@ -19,7 +20,6 @@ use crate::http::{AppState, body};
 use crate::ui::form::Form;
 use crate::ui::page::{Frame, PageError, Section, Visit, html, message};
 use crate::ui::text;
-use flare_core::operations::{App, Done, Failure, Trial as FilterTrial, TrialView as FilterResult};
 
 #[derive(Template)]
 #[template(path = "subscriptions/trial.html")]
