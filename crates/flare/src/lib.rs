@@ -5,12 +5,9 @@
 
 mod cli;
 mod demo;
-mod http;
 mod logging;
 mod migrate;
 mod node;
-#[cfg(any(feature = "cpu-profile", feature = "heap-profile"))]
-mod profile;
 mod ui;
 mod version;
 

@@ -16,6 +16,7 @@ use flare_core::telemetry::Telemetry;
 use flare_core::tls;
 use flare_core::vault::Vault;
 use flare_embedded::Embedded;
+use flare_http::Site;
 use flare_provider::memory::Memory;
 use flare_provider::{ProviderError, Store};
 use tokio::net::TcpListener;
@@ -23,7 +24,6 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::http;
 use crate::ui::{self, live::Live};
 use crate::version;
 
@@ -118,7 +118,7 @@ pub fn run(loaded: Loaded, company: Company) -> anyhow::Result<()> {
 /// Before anything is opened: a heap profile has what was taken since.
 fn note_who_takes_memory() {
     #[cfg(feature = "heap-profile")]
-    if let Err(error) = crate::profile::heap::begin() {
+    if let Err(error) = flare_http::profile::heap::begin() {
         // Whoever asks for such a profile is told as well; everything else works.
         tracing::warn!(error = &error as &dyn std::error::Error, "there will be no heap profiles");
     }
@@ -152,12 +152,23 @@ async fn serve(loaded: Loaded, cores: usize, company: Company) -> anyhow::Result
     let (notices, noticed) = Notices::new();
     let (rearrangements, rearranged) = Rearrangements::new();
     let store = engine.store();
-    let app =
-        App::new(config, clock, store, journey, destinations, notices, rearrangements, vault, telemetry);
+    let app = App::new(
+        version::THIS,
+        config,
+        clock,
+        store,
+        journey,
+        destinations,
+        notices,
+        rearrangements,
+        vault,
+        telemetry,
+    );
     let live = Arc::new(Live::new(app.config.ui.listeners));
-    let (routes, patterns) = http::site(app.config.ui.enabled.then(|| live.clone())).into_parts();
-    let watch = Arc::new(http::Watch::new(patterns, app.clock.clone()));
-    let app = app.built_from(version::SHA).showing(settings);
+    let pages = if app.config.ui.enabled { ui::routes(live.clone()) } else { Site::default() };
+    let (routes, patterns) = flare_http::site(pages).into_parts();
+    let watch = Arc::new(flare_http::Watch::new(patterns, app.clock.clone()));
+    let app = app.showing(settings);
     let app = Arc::new(app.listening_on(addr).counting(watch.traffic.clone()));
     app.load().await.context("reading the catalog")?;
     let (resources, subscriptions) = app.registry.counts();
@@ -203,7 +214,7 @@ async fn serve(loaded: Loaded, cores: usize, company: Company) -> anyhow::Result
         async move { app.export_metrics().await }
     });
     let routes = routes.with_state(app.clone());
-    let server = http::server::serve(listener, routes, watch, &app.config.http.server, stop.clone());
+    let server = flare_http::server::serve(listener, routes, watch, &app.config.http.server, stop.clone());
     let mut server = std::pin::pin!(server);
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

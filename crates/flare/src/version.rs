@@ -1,8 +1,7 @@
 //! In: what the build script found out. Out: which Flare this is.
 
 pub use flare_core::version::VERSION;
-use schemars::JsonSchema;
-use serde::Serialize;
+use flare_core::version::Version;
 
 /// The git commit it was built from, short; `unknown` where there was none.
 pub const SHA: &str = env!("BUILT_SHA");
@@ -14,18 +13,6 @@ pub const BUILD_TIME: &str = env!("BUILT_TIME");
 /// All of it on one line.
 pub const LONG: &str =
     concat!(env!("CARGO_PKG_VERSION"), " (", env!("BUILT_SHA"), ", ", env!("BUILT_TIME"), ")");
-
-/// All of it for machines. The API's `GET /` and `/status` answer with the same fields.
-#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Version {
-    /// `<major>.<minor>.<patch>`.
-    pub version: &'static str,
-    /// The git commit.
-    pub sha: &'static str,
-    /// The time of the source.
-    pub build_time: &'static str,
-}
 
 /// This Flare.
 pub const THIS: Version = Version { version: VERSION, sha: SHA, build_time: BUILD_TIME };

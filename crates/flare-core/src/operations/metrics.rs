@@ -29,7 +29,7 @@ impl App {
             self.history.watch().wait_for(Option::is_some).await.ok().and_then(|sample| sample.clone());
         let sample = sample.ok_or(Failure::Stopping)?;
         let facts = Facts {
-            sha: self.sha,
+            sha: self.version.sha,
             started_at: self.started_at,
             traffic: self.traffic.clone(),
             max_connections: self.config.http.server.max_connections,

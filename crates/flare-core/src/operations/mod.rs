@@ -64,6 +64,7 @@ use crate::observe::count::Traffic;
 use crate::registry::{Registry, Subscription};
 use crate::telemetry::{Telemetry, Tracer};
 use crate::vault::Vault;
+use crate::version::Version;
 
 /// Why an operation was not done.
 #[derive(Debug, thiserror::Error)]
@@ -117,8 +118,8 @@ pub struct App {
     pub stop: CancellationToken,
     /// The effective configuration as it is shown: secrets redacted, each value with where it came from.
     pub settings: Vec<Entry>,
-    /// The commit this Flare was built from.
-    sha: &'static str,
+    /// Which Flare this is.
+    pub version: Version,
     /// Who fails or is disabled.
     trouble: Trouble,
     /// Traces and metrics for a collector, where one is configured.
@@ -143,6 +144,7 @@ impl App {
     /// Puts the parts together; [`App::load`] comes next.
     #[expect(clippy::too_many_arguments, reason = "the parts of a node, put together in one place")]
     pub fn new(
+        version: Version,
         config: Config,
         clock: Arc<dyn Clock>,
         store: Store,
@@ -166,7 +168,7 @@ impl App {
         let history = History::new(clock.clone(), config.history.sizes());
         let tests = tokio::sync::Semaphore::new(delivery.tests);
         App {
-            sha: "unknown",
+            version,
             address: config.http.server.addr,
             settings: Vec::new(),
             trouble: Trouble::default(),
@@ -191,11 +193,6 @@ impl App {
             measured: tokio::sync::Mutex::default(),
             tests,
         }
-    }
-
-    /// With the commit that metrics name.
-    pub fn built_from(self, sha: &'static str) -> App {
-        App { sha, ..self }
     }
 
     /// With what the page of settings shows.

@@ -14,10 +14,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use flare_core::config::{Flag, Sources};
 
 pub use demo::DemoArgs;
 pub use exit::Exit;
-use flare_core::config::{Flag, Sources};
 
 /// Tracks documents behind HTTP endpoints and brings every subscribed client to the newest state.
 #[derive(Debug, Parser)]

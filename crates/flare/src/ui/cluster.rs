@@ -6,13 +6,13 @@ use axum::extract::State;
 use axum::response::Response;
 use flare_core::observe::Gauges;
 use flare_core::operations::{App, Done};
+use flare_http::AppState;
+use flare_http::error::ApiError;
 use flare_model::time::Timestamp;
 
 use super::live::{self, Listeners, Topic};
 use super::page::{Frame, PageError, Section, Visit, html};
 use super::text;
-use crate::http::AppState;
-use crate::http::error::ApiError;
 use crate::version;
 
 #[derive(Template)]

@@ -8,13 +8,13 @@ use axum::extract::State;
 use axum::response::Response;
 use flare_core::observe::{Gauges, Percentiles, Point, Series};
 use flare_core::operations::{App, Done};
+use flare_http::AppState;
+use flare_http::error::ApiError;
 
 use super::live::{self, Listeners, Topic};
 use super::page::{Frame, PageError, Section, Visit, html};
 use super::plot::{Drawing, Join, Line, Plot, Unit, Window};
 use super::text;
-use crate::http::AppState;
-use crate::http::error::ApiError;
 
 /// Clients in trouble that are shown; the list of subscriptions has all.
 const TROUBLED: usize = 8;

@@ -4,6 +4,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use flare_core::operations::{App, Done, Failure};
+use flare_http::AppState;
 use flare_model::explain::{Explanation, Verdict};
 use flare_model::ids::SubscriptionId;
 use flare_model::invalid::Invalid;
@@ -11,7 +12,6 @@ use flare_model::invalid::Invalid;
 use super::form::Form;
 use super::page::{Frame, PageError, Section, Visit, html_with};
 use super::text;
-use crate::http::AppState;
 
 const FIELDS: &[&str] = &["document", "subscription"];
 

@@ -3,14 +3,14 @@
 
 use axum::body::Body;
 use flare_core::operations::{App, Failure};
+use flare_http::body;
+use flare_http::page::pairs_of;
 use flare_model::invalid::Invalid;
 use http::{HeaderMap, StatusCode, Uri};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::page::PageError;
-use crate::http::body;
-use crate::http::page::pairs_of;
 
 /// A form that is shown: its fields, what is in them, and what is wrong.
 ///

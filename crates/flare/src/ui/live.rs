@@ -13,6 +13,7 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use flare_core::operations::App;
+use flare_http::error::ApiError;
 use flare_model::ids::SubscriptionId;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -21,7 +22,6 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
 use super::dashboard::{self, Range};
 use super::{cluster, subscriptions};
-use crate::http::error::ApiError;
 
 /// How a page that moves gets at those who listen.
 pub type Listeners = Extension<Arc<Live>>;

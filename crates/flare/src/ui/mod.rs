@@ -30,15 +30,15 @@ use axum::Extension;
 use axum::middleware;
 use axum::response::Redirect;
 use axum::routing::{get, post};
+use flare_http::Site;
+use flare_http::error::ApiError;
 use http::{Method, StatusCode, Uri};
 
-use crate::http::Site;
-use crate::http::error::ApiError;
 use live::Live;
 use page::{PageError, Visit};
 
 /// Where the interface begins.
-pub const HOME: &str = "/ui";
+pub const HOME: &str = flare_http::HOME;
 
 /// All pages; those that move get at their listeners.
 pub fn routes(live: Arc<Live>) -> Site {

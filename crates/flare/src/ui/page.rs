@@ -7,13 +7,13 @@ use askama::Template;
 use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse, Response};
 use flare_core::operations::Failure;
+use flare_http::error::ApiError;
+use flare_http::page::pairs;
 use http::header::{CONTENT_TYPE, HOST, HeaderValue};
 use http::request::Parts;
 use http::{StatusCode, Uri};
 
 use super::flash::Flash;
-use crate::http::error::ApiError;
-use crate::http::page::pairs;
 use crate::version;
 
 /// The entries of the menu.

@@ -1,11 +1,10 @@
 //! Pages of a list: the size of the list and the page asked for come in, links to the pages around it go out.
 
 use flare_core::operations::App;
+use flare_http::error::ApiError;
+use flare_http::page::{PageQuery, pairs};
 use http::Uri;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-
-use crate::http::error::ApiError;
-use crate::http::page::{PageQuery, pairs};
 
 /// The links below a list.
 pub struct Pager {

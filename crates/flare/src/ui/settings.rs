@@ -4,10 +4,10 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use flare_core::config::{Entry, Origin};
+use flare_http::AppState;
 
 use super::page::{Frame, PageError, Section, Visit, html};
 use super::text;
-use crate::http::AppState;
 
 #[derive(Template)]
 #[template(path = "settings.html")]

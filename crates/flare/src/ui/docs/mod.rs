@@ -11,11 +11,11 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use flare_core::config::Config;
+use flare_http::AppState;
+use flare_http::error::ApiError;
+use flare_http::openapi;
 
 use super::page::{Frame, PageError, Section, Visit, html};
-use crate::http::AppState;
-use crate::http::error::ApiError;
-use crate::http::openapi;
 use outline::Outline;
 
 #[derive(Template)]

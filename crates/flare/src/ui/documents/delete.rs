@@ -4,10 +4,10 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use flare_core::journey::accept::Word;
+use flare_http::AppState;
 use http::HeaderMap;
 
 use super::{place, say, sentence};
-use crate::http::AppState;
 use crate::ui::flash;
 use crate::ui::form::Form;
 use crate::ui::page::PageError;

@@ -7,11 +7,11 @@ use axum::response::Response;
 use bytes::Bytes;
 use flare_core::journey::accept::{Refused, Word};
 use flare_core::operations::Failure;
+use flare_http::AppState;
 use flare_model::invalid::Invalid;
 use http::HeaderMap;
 
 use super::{place, say, sentence};
-use crate::http::AppState;
 use crate::ui::flash;
 use crate::ui::form::Form;
 use crate::ui::page::{Frame, PageError, Section, Visit, html_with};

@@ -4,12 +4,12 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use flare_core::operations::{FoundView, SearchQuery};
+use flare_http::AppState;
+use flare_http::query;
 use flare_model::ids::ResourceId;
 use flare_model::url::DocumentUrl;
 
 use super::place;
-use crate::http::AppState;
-use crate::http::query;
 use crate::ui::form::Form;
 use crate::ui::page::{Frame, PageError, Section, Visit, html};
 use crate::ui::pager::{Pager, with};

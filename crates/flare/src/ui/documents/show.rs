@@ -4,10 +4,10 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use flare_core::operations::{HolderView, HoldersQuery};
+use flare_http::AppState;
+use flare_http::error::ApiError;
 use flare_model::feed::ClientHas;
 
-use crate::http::AppState;
-use crate::http::error::ApiError;
 use crate::ui::page::{Frame, PageError, Section, Visit, html};
 use crate::ui::pager::{Pager, encode, with};
 use crate::ui::text;

@@ -5,10 +5,10 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use flare_core::operations::Failure;
+use flare_http::AppState;
 use flare_model::resource::ResourceDraft;
 use http::HeaderMap;
 
-use crate::http::AppState;
 use crate::ui::flash;
 use crate::ui::form::{Assembly, Form};
 use crate::ui::page::{Frame, PageError, Section, Visit, html_with};

@@ -3,9 +3,9 @@
 use axum::extract::{Path, State};
 use axum::response::Response;
 use flare_core::operations::Failure;
+use flare_http::AppState;
 use flare_model::ids::ResourceId;
 
-use crate::http::AppState;
 use crate::ui::flash;
 use crate::ui::page::{PageError, message};
 

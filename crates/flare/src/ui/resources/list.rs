@@ -5,9 +5,9 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use flare_http::AppState;
 use flare_model::resource::Resource;
 
-use crate::http::AppState;
 use crate::ui::page::{Frame, PageError, Section, Visit, html};
 use crate::ui::pager::Pager;
 use crate::ui::text;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
+use flare_http::AppState;
+use flare_http::error::ApiError;
 use flare_model::ids::ResourceId;
 use flare_model::resource::Resource;
 
-use crate::http::AppState;
-use crate::http::error::ApiError;
 use crate::ui::page::{Frame, PageError, Section, Visit, html};
 use crate::ui::text;
 

@@ -6,14 +6,14 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use flare_core::observe::{AttemptView, Outcome, Wanted};
 use flare_core::operations::App;
+use flare_http::AppState;
+use flare_http::error::ApiError;
 use flare_model::ids::SubscriptionId;
 use flare_model::time::Timestamp;
 
 use super::exchange::Exchange;
 use super::head::{Head, Tab, find, ids, place};
 use super::plot::{Latency, class, short};
-use crate::http::AppState;
-use crate::http::error::ApiError;
 use crate::ui::live::{self, Listeners, Topic};
 use crate::ui::page::{Frame, PageError, Visit, html};
 use crate::ui::pager::{Pager, encode};

@@ -5,12 +5,12 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use flare_core::operations::{DeadLetterView, Failure, ReplayDraft};
+use flare_http::AppState;
 use flare_model::time::Timestamp;
 use http::HeaderMap;
 use serde_json::json;
 
 use super::head::{Head, Tab, find, ids, place};
-use crate::http::AppState;
 use crate::ui::flash;
 use crate::ui::form::{Form, draft};
 use crate::ui::page::{Frame, PageError, Visit, html, message};

@@ -2,9 +2,9 @@
 
 use axum::extract::{Path, State};
 use axum::response::Response;
+use flare_http::AppState;
 
 use super::head::{find, ids};
-use crate::http::AppState;
 use crate::ui::flash;
 use crate::ui::page::PageError;
 use crate::ui::text;

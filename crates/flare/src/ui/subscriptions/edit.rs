@@ -5,6 +5,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use flare_core::operations::App;
 use flare_core::registry::Subscription;
+use flare_http::AppState;
 use http::HeaderMap;
 use serde_json::{Value, json};
 
@@ -12,7 +13,6 @@ use super::draft::{Draft, DraftPage};
 use super::fields;
 use super::head::{Head, Tab};
 use super::preview::of_draft;
-use crate::http::AppState;
 use crate::ui::flash;
 use crate::ui::page::{PageError, Visit};
 

@@ -3,9 +3,9 @@
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use flare_http::AppState;
 
 use super::head::place;
-use crate::http::AppState;
 use crate::ui::page::{Frame, PageError, Section, Visit, html};
 use crate::ui::pager::Pager;
 use crate::ui::text;

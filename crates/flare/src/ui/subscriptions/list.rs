@@ -4,12 +4,12 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use flare_core::operations::{App, Standing, SubscriptionQuery};
+use flare_http::AppState;
+use flare_http::error::ApiError;
 use flare_model::ids::ResourceId;
 use flare_model::subscription::Status;
 
 use super::head::{STATES, place};
-use crate::http::AppState;
-use crate::http::error::ApiError;
 use crate::ui::page::{Frame, PageError, Section, Visit, html};
 use crate::ui::pager::Pager;
 use crate::ui::text;

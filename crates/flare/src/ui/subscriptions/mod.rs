@@ -22,8 +22,7 @@ mod test;
 mod trial;
 
 use axum::routing::{get, post};
-
-use crate::http::Site;
+use flare_http::Site;
 
 pub use attempts::stream as attempts_stream;
 pub use replays::stream as replays_stream;

@@ -6,13 +6,13 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use flare_core::operations::{App, Done, ReplayDraft, ReplayView};
+use flare_http::AppState;
+use flare_http::error::ApiError;
 use flare_model::ids::SubscriptionId;
 use http::HeaderMap;
 use serde_json::json;
 
 use super::head::{Head, Tab, find, ids};
-use crate::http::AppState;
-use crate::http::error::ApiError;
 use crate::ui::flash;
 use crate::ui::form::{Form, draft};
 use crate::ui::live::{self, Listeners, Topic};

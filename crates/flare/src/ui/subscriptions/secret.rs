@@ -5,12 +5,12 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use flare_core::operations::{App, Failure, Rotation, RotationDraft};
+use flare_http::AppState;
 use flare_model::duration::HumanDuration;
 use flare_model::subscription::live;
 use http::HeaderMap;
 
 use super::head::{Head, Tab};
-use crate::http::AppState;
 use crate::ui::form::{Assembly, Form};
 use crate::ui::page::{Frame, PageError, Visit, html_with};
 use crate::ui::text;

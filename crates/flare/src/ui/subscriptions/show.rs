@@ -6,6 +6,7 @@ use axum::extract::{Path, State};
 use axum::response::{Redirect, Response};
 use flare_core::observe::Wanted;
 use flare_core::operations::{App, Done, DriftQuery, DriftView, SweepView};
+use flare_http::AppState;
 use flare_model::feed::ClientHas;
 use flare_model::ids::SubscriptionId;
 use flare_model::subscription::{Status, completed};
@@ -15,7 +16,6 @@ use http::header::HOST;
 use super::attempts::AttemptRow;
 use super::head::{Head, Tab, place};
 use super::plot::Latency;
-use crate::http::AppState;
 use crate::ui::live::{self, Listeners, Topic};
 use crate::ui::page::{Frame, PageError, Visit, html};
 use crate::ui::pager::encode;
@@ -135,7 +135,7 @@ pub async fn live(
     State(app): AppState,
     Extension(live): Listeners,
     Path(id): Path<String>,
-) -> Result<Response, crate::http::error::ApiError> {
+) -> Result<Response, flare_http::error::ApiError> {
     live::listen(&app, &live, Topic::Subscription(SubscriptionId::new(id)))
 }
 

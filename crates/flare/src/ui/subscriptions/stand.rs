@@ -3,9 +3,9 @@
 use axum::extract::{Path, State};
 use axum::response::Response;
 use flare_core::operations::Failure;
+use flare_http::AppState;
 
 use super::head::{find, ids, place};
-use crate::http::AppState;
 use crate::ui::flash;
 use crate::ui::page::{PageError, message};
 

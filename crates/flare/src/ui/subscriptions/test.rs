@@ -5,12 +5,12 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use flare_core::operations::{Failure, TestDraft, TestView};
+use flare_http::AppState;
 use http::HeaderMap;
 
 use super::exchange::Exchange;
 use super::head::{Head, Tab};
 use super::plot::class;
-use crate::http::AppState;
 use crate::ui::form::{Assembly, Form};
 use crate::ui::page::{Frame, PageError, Visit, html_with};
 

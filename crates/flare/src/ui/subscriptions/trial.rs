@@ -7,6 +7,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use bytes::Bytes;
 use flare_core::operations::{App, Done, Failure, Trial as FilterTrial, TrialView as FilterResult};
+use flare_http::{AppState, body};
 use flare_model::document::Document;
 use flare_model::feed::Action;
 use flare_model::invalid::Invalid;
@@ -16,7 +17,6 @@ use serde_json::Value;
 
 use super::create::resource;
 use super::draft::Draft;
-use crate::http::{AppState, body};
 use crate::ui::form::Form;
 use crate::ui::page::{Frame, PageError, Section, Visit, html, message};
 use crate::ui::text;

@@ -1,0 +1,82 @@
+//! `GET /status`: version, times, counts.
+
+use axum::extract::State;
+use axum::response::Response;
+use flare_core::telemetry::TelemetryView;
+use flare_core::version::Version;
+use flare_model::duration::HumanDuration;
+use flare_model::time::Timestamp;
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::AppState;
+use crate::body;
+use crate::error::ApiError;
+use crate::openapi::Notes;
+
+/// How the node is.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct NodeView {
+    #[serde(flatten)]
+    version: Version,
+    /// When the process began, in seconds since 1970.
+    start_time_epoch_secs: i64,
+    /// The time of the node, in seconds since 1970.
+    current_time_epoch_secs: i64,
+    /// How long the process has been running.
+    uptime: HumanDuration,
+    /// The engine that keeps everything.
+    store: String,
+    /// How many nodes there are.
+    nodes: u32,
+    /// How many resources there are.
+    resources: usize,
+    /// How many subscriptions there are.
+    subscriptions: usize,
+    /// How many live documents there are.
+    documents: u64,
+    /// How many deletes are remembered.
+    tombstones: u64,
+    /// How sending to a collector goes, where one is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    telemetry: Option<TelemetryView>,
+}
+
+/// Answers how the node is.
+pub async fn handle(State(app): AppState) -> Result<Response, ApiError> {
+    let (resources, subscriptions) = app.registry.counts();
+    let lanes = app.store.documents.lanes().await?;
+    let now = app.clock.now();
+    let uptime = std::time::Duration::from_secs(app.clock.monotonic().as_secs());
+    let seconds = |time: Timestamp| time.millis().div_euclid(1000);
+    let view = NodeView {
+        version: app.version,
+        start_time_epoch_secs: seconds(app.started_at),
+        current_time_epoch_secs: seconds(now),
+        uptime: HumanDuration(uptime),
+        store: format!("{:?}", app.config.provider.store).to_lowercase(),
+        nodes: 1,
+        resources,
+        subscriptions,
+        documents: lanes.iter().map(|lane| lane.documents).sum(),
+        tombstones: lanes.iter().map(|lane| lane.tombstones).sum(),
+        telemetry: app.telemetry.as_ref().map(|telemetry| telemetry.view()),
+    };
+    Ok(body::answer(StatusCode::OK, &view))
+}
+
+/// What the description says of it.
+pub fn describe(it: &mut Notes<'_>) {
+    it.is("getNodeStatus", "Node", "Version, times and counts").answers::<NodeView>(
+        200,
+        "How the node is.",
+        json!({
+            "version": "0.1.0", "sha": "0123456789ab", "buildTime": "2026-11-15T08:00:00Z",
+            "startTimeEpochSecs": 1794731400, "currentTimeEpochSecs": 1794735000, "uptime": "1h",
+            "store": "embedded", "nodes": 1, "resources": 1, "subscriptions": 2, "documents": 1000, "tombstones": 12,
+        }),
+    );
+}

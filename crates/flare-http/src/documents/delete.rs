@@ -1,0 +1,40 @@
+//! `DELETE /documents/{url}`.
+
+use axum::extract::State;
+use axum::response::Response;
+use flare_core::journey::accept::Word;
+use flare_core::telemetry::Operation;
+use http::{HeaderMap, Uri};
+
+use crate::AppState;
+use crate::error::ApiError;
+use crate::openapi::Notes;
+use serde_json::json;
+
+/// Leaves a tombstone.
+pub async fn handle(State(app): AppState, uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
+    let url = super::url(&uri)?;
+    let revision = match headers.get("flare-revision") {
+        None => None,
+        Some(value) => Some(
+            String::from_utf8(value.as_bytes().to_vec())
+                .map_err(|_| ApiError::bad_request("Flare-Revision: is not UTF-8"))?,
+        ),
+    };
+    let span = app.tracer().and_then(|tracer| tracer.begin(&headers, Operation::Delete));
+    super::accept(&app, url, Word::Delete(revision), span).await
+}
+
+/// What the description says of it.
+pub fn describe(it: &mut Notes<'_>) {
+    it.is("deleteDocument", "Documents", "The document is gone")
+        .text("Leaves a tombstone, so that a late PUT with an older revision is ignored.")
+        .header(
+            "Flare-Revision",
+            json!({"type": "string", "format": "flare-revision"}),
+            "The revision of the delete, an integer or a date as in documents. Without it the tombstone takes the current one.",
+            json!("2"),
+        )
+        .answers_nothing(202, "Accepted.")
+        .with_header(202, "Flare-Outcome", json!({"enum": ["deleted", "stale", "absent"]}), super::OUTCOME);
+}

@@ -1,0 +1,54 @@
+//! The HTTP API: one operation, one file. Handlers parse, call, answer. What is absent: pages for people; whoever has some
+//! adds them to the [`site`].
+
+mod about;
+pub mod body;
+mod debug;
+mod documents;
+pub mod error;
+mod filters;
+mod insight;
+pub mod openapi;
+pub mod page;
+#[cfg(any(feature = "cpu-profile", feature = "heap-profile"))]
+pub mod profile;
+pub mod query;
+mod resources;
+pub mod server;
+mod site;
+mod subscriptions;
+mod table;
+mod watch;
+
+use std::sync::Arc;
+
+use flare_core::operations::App;
+use http::{Method, Uri};
+
+use error::ApiError;
+pub use site::Site;
+pub use watch::Watch;
+
+/// How handlers get at the node.
+pub type AppState = axum::extract::State<Arc<App>>;
+
+/// Where a browser that asks for nothing in particular is sent: the pages begin here, where there are any.
+pub const HOME: &str = "/ui";
+
+/// All routes: those of the [`table`], and pages.
+pub fn site(pages: Site) -> Site {
+    let operations = table::operations().into_iter();
+    operations
+        .fold(Site::default(), |site, operation| operation.add_to(site))
+        .merge(pages)
+        .with(|router| router.fallback(unknown_path).method_not_allowed_fallback(wrong_method))
+}
+
+async fn unknown_path(uri: Uri) -> ApiError {
+    ApiError::not_found(format!("there is nothing at {}", uri.path()))
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> ApiError {
+    let detail = format!("{} does not take {method}; the Allow header says what it takes", uri.path());
+    ApiError::new(http::StatusCode::METHOD_NOT_ALLOWED, "Method not allowed", detail)
+}

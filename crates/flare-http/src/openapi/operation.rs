@@ -1,0 +1,95 @@
+//! One operation of the API: a method, a path and a handler, and what the description says of them. The routes and the
+//! description are made of the same values, so neither has an operation that the other lacks.
+
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::handler::Handler;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodFilter, MethodRouter, on};
+use flare_core::operations::App;
+use http::Method;
+
+use super::notes::Notes;
+use crate::{Site, page};
+
+/// Writes down what an operation takes and answers.
+pub type Describe = fn(&mut Notes<'_>);
+
+/// An operation.
+pub struct Operation {
+    /// Its method.
+    pub method: Method,
+    /// Its path as the router reads it.
+    pub path: &'static str,
+    /// Who answers.
+    route: MethodRouter<Arc<App>>,
+    reads_query: bool,
+    /// What is said of it. It is asked when somebody wants the description, not at the start.
+    pub describe: Describe,
+}
+
+impl Operation {
+    fn new<H, T>(method: Method, path: &'static str, handler: H, describe: Describe) -> Operation
+    where
+        H: Handler<T, Arc<App>>,
+        T: 'static,
+    {
+        let filter = MethodFilter::try_from(method.clone()).expect("one of the five methods below");
+        Operation { method, path, route: on(filter, handler), reads_query: false, describe }
+    }
+
+    /// Its handler looks at the query string, and refuses the parameters that it does not know.
+    pub fn reads_query(mut self) -> Operation {
+        self.reads_query = true;
+        self
+    }
+
+    /// Its place among the routes. A handler that does not look at the query string gets none.
+    pub fn add_to(self, site: Site) -> Site {
+        let route = match self.reads_query {
+            true => self.route,
+            false => self.route.route_layer(middleware::from_fn(refuse_query)),
+        };
+        site.route(self.path, route)
+    }
+
+    /// The path as the description writes it: a parameter that takes the rest of the path is one like any other.
+    pub fn template(&self) -> String {
+        self.path.replace("{*", "{")
+    }
+}
+
+async fn refuse_query(request: Request, next: Next) -> Response {
+    match page::pairs(request.uri()).first() {
+        Some((name, _)) => page::unknown(name, &[]).into_response(),
+        None => next.run(request).await,
+    }
+}
+
+macro_rules! methods {
+    ($($(#[$doc:meta])* $name:ident, $method:expr;)+) => {$(
+        $(#[$doc])*
+        pub fn $name<H, T>(path: &'static str, handler: H, describe: Describe) -> Operation
+        where
+            H: Handler<T, Arc<App>>,
+            T: 'static,
+        {
+            Operation::new($method, path, handler, describe)
+        }
+    )+};
+}
+
+methods! {
+    /// A `GET`.
+    get, Method::GET;
+    /// A `POST`.
+    post, Method::POST;
+    /// A `PUT`.
+    put, Method::PUT;
+    /// A `PATCH`.
+    patch, Method::PATCH;
+    /// A `DELETE`.
+    delete, Method::DELETE;
+}

@@ -1,0 +1,25 @@
+//! `POST /resources/:rid/subscriptions/:id/pause`.
+
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+
+use super::{Ids, ids};
+use crate::error::ApiError;
+use crate::openapi::{Notes, examples};
+use crate::{AppState, body};
+use flare_model::subscription::View;
+
+/// Stops a subscription; safe to repeat.
+pub async fn handle(State(app): AppState, path: Ids) -> Result<Response, ApiError> {
+    let (resource, id) = ids(path);
+    let subscription = app.pause(&resource, &id).await?;
+    Ok(body::answer(StatusCode::OK, &app.view(&subscription).await?))
+}
+
+/// What the description says of it.
+pub fn describe(it: &mut Notes<'_>) {
+    it.is("pauseSubscription", "Subscriptions", "Stop a subscription")
+        .text("Safe to repeat.")
+        .answers::<View>(200, "The subscription.", examples::subscription());
+}
