@@ -5,7 +5,7 @@
 //! noted beforehand, which begins with the process where profiles are on.
 
 #![cfg_attr(
-    not(feature = "profiling"),
+    not(all(feature = "cpu-profile", feature = "heap-profile")),
     allow(dead_code, reason = "one kind of profile alone does not need what the other does")
 )]
 
