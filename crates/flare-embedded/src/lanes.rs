@@ -32,6 +32,8 @@ macro_rules! lane_columns {
     };
 }
 
+pub(crate) use lane_columns;
+
 impl Lane {
     /// A lane from a row of its columns.
     pub fn read(row: &Row) -> rusqlite::Result<Lane> {

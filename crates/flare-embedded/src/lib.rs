@@ -7,10 +7,12 @@
 //!                                           │ fold.rs, leavings.rs tidy up within the same transactions
 //!                                           └ checkpoint.rs keeps the log short, off that path
 //! get, scan, standings ...  → readers.rs → snapshot.rs + recent/
+//! a closed store            → audit/ → what is wrong in it, in words
 //! ```
 //! `migrations/` has the schema and says why it is as it is. What is absent: retries, timing and counting, which
 //! are a wrapper's, and sleeping.
 
+mod audit;
 mod catalog;
 mod checkpoint;
 mod connect;
@@ -40,6 +42,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use flare_provider::{ErrorKind, ProviderError, Result, Store};
+
+pub use audit::{Finding, audit};
 
 use checkpoint::Checkpoints;
 use engine::{Engine, Watch};

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use flare_provider::{ProviderError, Result};
+use flare_provider::{ErrorKind, ProviderError, Result};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::connect::{self, PAGE_BYTES};
@@ -142,6 +142,17 @@ fn apply(connection: &mut Connection) -> Result<()> {
         transaction.commit().map_err(failed)?;
         tracing::info!(migration.number = step.number, migration.name = step.name, "migration applied");
     }
+}
+
+/// Whether the database is of the present shape: whoever only reads it cannot bring it there.
+pub(crate) fn require_all(connection: &Connection) -> Result<()> {
+    let done = if ours(connection)? { recorded(connection)? } else { Vec::new() };
+    refuse_newer(&done)?;
+    let pending = STEPS.iter().find(|step| done.iter().all(|done| done.number != step.number));
+    pending.map_or(Ok(()), |step| {
+        let detail = format!("the database lacks migration {} ({}); apply it first", step.number, step.name);
+        Err(ProviderError::new(ErrorKind::Unsupported, OPERATION, detail))
+    })
 }
 
 /// What a newer Flare wrote may mean something else: this one keeps its hands off.

@@ -4,7 +4,7 @@
 use flare_model::ids::{FeedId, url_hash};
 
 /// How many bits of a place are the ordinal or the seq: a thousand billion of each in every lane.
-const BITS: u32 = 40;
+pub(crate) const BITS: u32 = 40;
 
 /// The largest ordinal or seq that a place can hold.
 pub(crate) const LAST: u64 = (1 << BITS) - 1;

@@ -6,6 +6,8 @@ mod rows;
 use async_trait::async_trait;
 use flare_provider::{Catalog, Entity, EntityKind, NewEntity, Result};
 
+pub(crate) use rows::scope;
+
 use crate::engine::Engine;
 use crate::meta;
 

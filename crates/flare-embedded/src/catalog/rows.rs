@@ -138,6 +138,6 @@ pub(crate) fn remove(connection: &Connection, entity: &Entity) -> Work<()> {
 }
 
 /// Within what keys are unique: no parent is not the same as a parent without a name.
-fn scope(parent: Option<&str>) -> String {
+pub(crate) fn scope(parent: Option<&str>) -> String {
     parent.map_or_else(String::new, |parent| format!("/{parent}"))
 }

@@ -1,7 +1,7 @@
 //! The ledger: calls of the contract come in; records go through the writer, readers answer the rest.
 
-mod bits;
-mod coding;
+pub(crate) mod bits;
+pub(crate) mod coding;
 mod filtering;
 mod kept;
 mod open;
@@ -14,6 +14,8 @@ use flare_model::ids::{FeedId, Ordinal};
 use flare_provider::{FeedWrite, Ledger, ListStandings, Opened, Result};
 
 pub(crate) use coding::{encode_ahead, encode_sweep};
+pub(crate) use open::held;
+pub(crate) use standings::{read as read_standing, standing_columns};
 pub(crate) use write::Deltas;
 
 use crate::engine::Engine;

@@ -138,7 +138,11 @@ fn tally(row: &Row) -> rusqlite::Result<Tally> {
 }
 
 /// What the client has; `None` when a bitmap makes no sense.
-fn held(connection: &Connection, key: i64, entries: Vec<(u64, bool)>) -> Work<Option<RoaringTreemap>> {
+pub(crate) fn held(
+    connection: &Connection,
+    key: i64,
+    entries: Vec<(u64, bool)>,
+) -> Work<Option<RoaringTreemap>> {
     let mut read = connection.prepare_cached("SELECT chunk, bits FROM held WHERE feed = ?1")?;
     let mut rows = read.query([key])?;
     let mut chunks = Vec::new();

@@ -57,8 +57,17 @@ impl<'c> Writing<'c> {
     }
 }
 
-/// A standing from the columns `ordinal, seq, doubt, state, due, replay, trouble`.
-fn read(row: &Row) -> Work<Standing> {
+/// The columns of [`read`], in order.
+macro_rules! standing_columns {
+    () => {
+        "ordinal, seq, doubt, state, due, replay, trouble"
+    };
+}
+
+pub(crate) use standing_columns;
+
+/// A standing from its columns.
+pub(crate) fn read(row: &Row) -> Work<Standing> {
     let number = |index| row.get::<_, i64>(index).map(|number| number as u64);
     let ordinal = number(0)?;
     let senseless = |what: &str| {
@@ -88,10 +97,11 @@ fn read(row: &Row) -> Work<Standing> {
 
 /// All standings of a feed that are not dead letters.
 pub(crate) fn alive(connection: &Connection, feed: i64) -> Work<Vec<Standing>> {
-    let mut alive = connection.prepare_cached(
-        "SELECT ordinal, seq, doubt, state, due, replay, trouble FROM standings
-         WHERE feed = ?1 AND state IN (0, 2, 3, 4)",
-    )?;
+    let mut alive = connection.prepare_cached(concat!(
+        "SELECT ",
+        standing_columns!(),
+        " FROM standings WHERE feed = ?1 AND state IN (0, 2, 3, 4)"
+    ))?;
     let mut rows = alive.query([feed])?;
     let mut standings = Vec::new();
     while let Some(row) = rows.next()? {
@@ -104,10 +114,11 @@ pub(crate) fn alive(connection: &Connection, feed: i64) -> Work<Vec<Standing>> {
 /// One standing of a feed that exists.
 pub(crate) fn one(connection: &Connection, feed: FeedId, ordinal: Ordinal) -> Work<Option<Standing>> {
     let Some(feed) = feed_key(feed) else { return Ok(None) };
-    let mut one = connection.prepare_cached(
-        "SELECT ordinal, seq, doubt, state, due, replay, trouble FROM standings
-         WHERE feed = ?1 AND ordinal = ?2 AND EXISTS (SELECT 1 FROM feeds WHERE id = ?1)",
-    )?;
+    let mut one = connection.prepare_cached(concat!(
+        "SELECT ",
+        standing_columns!(),
+        " FROM standings WHERE feed = ?1 AND ordinal = ?2 AND EXISTS (SELECT 1 FROM feeds WHERE id = ?1)"
+    ))?;
     let mut rows = one.query((feed, ordinal.0 as i64))?;
     rows.next()?.map(read).transpose()
 }
@@ -122,10 +133,12 @@ pub(crate) fn list(connection: &Connection, list: ListStandings) -> Work<(u64, V
         let state = if list.dead { GAVE_UP } else { WAITING };
         let mut count =
             connection.prepare_cached("SELECT count(*) FROM standings WHERE feed = ?1 AND state = ?2")?;
-        let mut page = connection.prepare_cached(
-            "SELECT ordinal, seq, doubt, state, due, replay, trouble FROM standings INDEXED BY standings_by_state
-             WHERE feed = ?1 AND state = ?2 ORDER BY ordinal LIMIT ?3 OFFSET ?4",
-        )?;
+        let mut page = connection.prepare_cached(concat!(
+            "SELECT ",
+            standing_columns!(),
+            " FROM standings INDEXED BY standings_by_state
+             WHERE feed = ?1 AND state = ?2 ORDER BY ordinal LIMIT ?3 OFFSET ?4"
+        ))?;
         let (mut total, mut skip, mut found) = (0_u64, list.offset, Vec::new());
         for lane in (0..lanes).map(|lane| lane as u8) {
             let Some(feed) = feed_key(FeedId { subscription: list.subscription, lane }) else { break };

@@ -63,6 +63,18 @@ pub fn number(database: &Connection, sql: &str) -> i64 {
     database.query_row(sql, [], |row| row.get(0)).expect("a number")
 }
 
+/// Lets the writer take turns until the database says so: it tidies up a little with each.
+pub async fn until(opened: &Opened, sql: &str, expected: i64) {
+    let database = opened.database();
+    for _ in 0..20_000 {
+        if number(&database, sql) == expected {
+            return;
+        }
+        opened.embedded.limit_pages(None).await.expect("a turn of the writer");
+    }
+    panic!("{sql} never became {expected}");
+}
+
 /// Puts of so many documents, over the lanes of a resource.
 pub fn puts(resource: &Entity, numbers: std::ops::Range<u64>, revision: i64) -> Vec<Write> {
     let lane_of = |number: u64| lane(resource, (number % u64::from(resource.lanes)) as u8);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::common::{Opened, number, puts, scanned, url};
+use super::common::{Opened, number, puts, scanned, until, url};
 use flare_model::feed::{Kept, Record, Standing, State};
 use flare_model::ids::{Ordinal, Seq};
 use flare_model::revision::Revision;
@@ -12,18 +12,6 @@ use flare_provider::conformance::fixture::{delete, feed, lane, ordinals, subscri
 use flare_provider::{EntityKind, FeedWrite, NewEntity};
 use rusqlite::Connection;
 use tempfile::TempDir;
-
-/// Lets the writer take turns until the database says so: it tidies up a little with each.
-async fn until(opened: &Opened, sql: &str, expected: i64) {
-    let database = opened.database();
-    for _ in 0..20_000 {
-        if number(&database, sql) == expected {
-            return;
-        }
-        opened.embedded.limit_pages(None).await.expect("a turn of the writer");
-    }
-    panic!("{sql} never became {expected}");
-}
 
 fn pairs(database: &Connection, sql: &str) -> BTreeSet<(i64, i64)> {
     let mut statement = database.prepare(sql).expect("it fits the schema");
