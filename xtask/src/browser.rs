@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::needs::{self, Need};
+use crate::needs::{self, LeftOut, Need};
 
 #[derive(clap::Args, Default)]
 pub struct Args {
@@ -40,7 +40,11 @@ const NEEDS: [Need; 3] = [
 
 /// Runs the tests and fails if one does.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    provide()?;
+    let mut left_out = LeftOut::default();
+    if !provide(&mut left_out) {
+        left_out.tell()?;
+        bail!("without them there is no browser to look with");
+    }
     build()?;
     look(args)
 }
@@ -60,9 +64,21 @@ pub fn look(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Sees to what these tests need: the programs, and the libraries by their lock file, once for each version of it.
-pub fn provide() -> anyhow::Result<()> {
-    needs::provide(&NEEDS)?;
+/// Sees to what these tests need: the programs, and the libraries by their lock file. Answers whether all is there.
+pub fn provide(left_out: &mut LeftOut) -> bool {
+    if !needs::provide(&NEEDS, left_out) {
+        left_out.because("the tests of the web interface".to_owned());
+        return false;
+    }
+    if let Err(error) = provide_libraries() {
+        left_out.because(format!("the tests of the web interface ({error:#})"));
+        return false;
+    }
+    true
+}
+
+/// Installs the libraries, once for each version of the lock file.
+fn provide_libraries() -> anyhow::Result<()> {
     let folder = folder();
     let wanted =
         std::fs::read_to_string(folder.join("package-lock.json")).context("reading the lock file")?;

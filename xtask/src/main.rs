@@ -8,6 +8,8 @@ mod browser;
 mod needs;
 mod test;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
@@ -19,7 +21,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Install what the tests need (as root in CI; elsewhere say what is missing) and run every test.
+    /// Install what the tests need (as root or by `sudo -n`; elsewhere say what is left out) and run every test.
     Test(test::Args),
     /// Run the tests of the web interface alone, in Chromium; make the pictures of the user guide.
     Browser(browser::Args),
@@ -29,11 +31,19 @@ enum Command {
     Bench(bench::Args),
 }
 
-fn main() -> anyhow::Result<()> {
-    match Cli::parse().command {
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
         Command::Test(args) => test::run(&args),
         Command::Browser(args) => browser::run(&args),
         Command::Assets(args) => assets::run(&args),
         Command::Bench(args) => bench::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // In words alone: a backtrace of this program helps nobody who lacks a package.
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 
 use crate::browser;
-use crate::needs::{self, Need};
+use crate::needs::{self, LeftOut, Need};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -50,28 +50,39 @@ const LIBRARIES: [&str; 6] = [
 /// Where they are installed; the tests look for them there.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/test-python");
 
+/// Where tests name what they could not test here, a line each.
+const LEFT_OUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/test-left-out.txt");
+
 /// Runs every test and fails if one does.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    // All that is missing is named before anything takes long.
-    needs::provide(&NEEDS)?;
-    if !args.quick {
-        browser::provide()?;
+    let mut left_out = LeftOut::default();
+    // All that is missing is seen to before anything takes long.
+    if needs::provide(&NEEDS, &mut left_out)
+        && let Err(error) = provide_libraries()
+    {
+        left_out.because(format!("what published libraries verify ({error:#})"));
     }
-    provide_libraries()?;
+    let browser = !args.quick && browser::provide(&mut left_out);
+    let _ = std::fs::remove_file(LEFT_OUT);
     let mut test = Command::new(env!("CARGO"));
     // With what is not built by default, so that it is tested, too.
     test.args(["test", "--workspace", "--features", "flare/cpu-profile", "--no-fail-fast"]);
+    test.env("FLARE_TEST_LEFT_OUT", LEFT_OUT);
     if args.quick {
         test.args(["--", "--skip", "crashes", "--skip", "check::"]);
     }
     let status = test.status().context("running cargo test")?;
     let heap = test_heap_profiles()?;
     // The browser is asked too when others failed, so that one run tells everything.
-    let seen = if args.quick { Ok(()) } else { browser::look(&browser::Args::default()) };
+    let seen = if browser { browser::look(&browser::Args::default()) } else { Ok(()) };
+    for line in std::fs::read_to_string(LEFT_OUT).unwrap_or_default().lines() {
+        left_out.because(line.to_owned());
+    }
+    let told = left_out.tell();
     if !(status.success() && heap) {
         bail!("some tests failed");
     }
-    seen
+    seen.and(told)
 }
 
 /// The tests of profiles once more, with the allocator that can profile the heap: all others are about the one that
