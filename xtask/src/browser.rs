@@ -1,5 +1,5 @@
 //! `cargo xtask browser`: the web interface in Chromium, against the real binary. In: tests/browser. Out: the closing
-//! lines of node's test runner, and pictures in target/browser, or, where asked for, those of the user guide.
+//! lines of node's test runner, and pictures in target/browser; where asked for, those of the user guide are taken from there.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::needs::{self, LeftOut, Need};
 
 #[derive(clap::Args, Default)]
 pub struct Args {
-    /// Put the pictures of the pages into docs/images/ui, where the user guide shows them.
+    /// Put the pictures that the user guide shows into docs/images/ui, with a palette.
     #[arg(long)]
     screenshots: bool,
     /// The tests to run, by the beginning of their file's name; all when none is named.
@@ -38,15 +38,24 @@ const NEEDS: [Need; 3] = [
     },
 ];
 
+const PALETTE: Need = Need {
+    program: "pngquant",
+    arguments: &["--version"],
+    package: "pngquant",
+    why: "it makes the pictures of the user guide small",
+};
+
 /// Runs the tests and fails if one does.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut left_out = LeftOut::default();
-    if !provide(&mut left_out) {
+    let can_illustrate = !args.screenshots || needs::provide(&[PALETTE], &mut left_out);
+    if !provide(&mut left_out) || !can_illustrate {
         left_out.tell()?;
-        bail!("without them there is no browser to look with");
+        bail!("something is missing that the browser tests need");
     }
     build()?;
-    look(args)
+    look(args)?;
+    if args.screenshots { illustrate() } else { Ok(()) }
 }
 
 /// The same, with a binary that was built already.
@@ -55,11 +64,25 @@ pub fn look(args: &Args) -> anyhow::Result<()> {
     // Named, because what it prints by itself depends on the version and on whether a terminal is there.
     node.args(["--test", "--test-reporter=spec"]).args(files(args)?);
     node.current_dir(folder()).env("FLARE_BINARY", target().join("debug/flare"));
-    if args.screenshots {
-        node.env("FLARE_SCREENSHOTS", "docs");
-    }
     if !node.status().context("running node --test")?.success() {
         bail!("some browser tests failed");
+    }
+    Ok(())
+}
+
+/// Puts the pictures that docs/ui.md shows where it looks for them; no others are kept in the repository.
+fn illustrate() -> anyhow::Result<()> {
+    let guide = std::fs::read_to_string(root().join("docs/ui.md")).context("reading docs/ui.md")?;
+    let shown = guide.split("(images/ui/").skip(1).filter_map(|rest| rest.split_once(')'));
+    for (name, _) in shown {
+        let (from, to) =
+            (root().join("target/browser/screenshots").join(name), root().join("docs/images/ui").join(name));
+        // With a palette a page takes a third of the bytes and looks the same.
+        let mut palette = Command::new("pngquant");
+        palette.args(["--force", "--strip", "--quality", "70-95", "--output"]).arg(&to).arg(&from);
+        if !palette.status().context("running pngquant")?.success() {
+            bail!("{} cannot be made smaller", from.display());
+        }
     }
     Ok(())
 }

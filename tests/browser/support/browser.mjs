@@ -13,8 +13,8 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 
-/** The user guide's pictures are made again only when that is asked for. */
-const PICTURES = process.env.FLARE_SCREENSHOTS === 'docs' ? 'docs/images/ui' : 'target/browser/screenshots';
+/** All pictures; `cargo xtask browser --screenshots` takes those of the user guide from here. */
+const PICTURES = 'target/browser/screenshots';
 
 const WIDTHS = { wide: { width: 1440, height: 900 }, narrow: { width: 390, height: 844 } };
 
