@@ -11,6 +11,7 @@ pub mod network;
 pub mod objects;
 pub mod observe;
 pub mod operations;
+pub mod protobuf;
 pub mod registry;
 pub mod telemetry;
 pub mod tls;

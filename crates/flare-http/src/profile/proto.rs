@@ -1,9 +1,9 @@
 //! In: a profile. Out: the same in the format of pprof (`profile.proto`), which `go tool pprof`, Grafana Pyroscope,
 //! speedscope and others read. Not compressed: readers take either.
-//!
-//! Written by hand, because a message of five kinds is less than a code generator and its library.
 
 use std::collections::HashMap;
+
+use flare_core::protobuf::Message;
 
 use super::{Profile, Unit};
 
@@ -35,58 +35,54 @@ pub fn encode(profile: &Profile) -> Vec<u8> {
     let mut functions: HashMap<&str, u64> = HashMap::new();
     let mut out = Message::default();
     for (kind, unit) in kinds {
-        out.message(field::SAMPLE_TYPE, &value_type(&mut strings, kind, unit));
+        value_type(&mut out, field::SAMPLE_TYPE, &mut strings, kind, unit);
     }
     let thread_key = strings.number("thread");
     for stack in &profile.stacks {
         // The innermost first. A function has one location, with the same number.
-        let mut locations = Message::default();
+        let mut locations = Vec::with_capacity(stack.frames.len());
         for frame in stack.frames.iter().rev() {
             let next = functions.len() as u64 + 1;
-            locations.varint(*functions.entry(frame).or_insert(next));
+            locations.push(*functions.entry(frame).or_insert(next));
         }
-        let mut values = Message::default();
-        values.varint(stack.count);
-        values.varint(stack.amount);
-        let mut label = Message::default();
-        label.number(1, thread_key);
-        label.number(2, strings.number(&stack.thread));
-        let mut sample = Message::default();
-        sample.message(1, &locations);
-        sample.message(2, &values);
-        sample.message(3, &label);
-        out.message(field::SAMPLE, &sample);
+        let thread = strings.number(&stack.thread);
+        out.message(field::SAMPLE, |sample| {
+            sample.packed(1, locations.into_iter());
+            sample.packed(2, [stack.count, stack.amount].into_iter());
+            sample.message(3, |label| {
+                label.number(1, thread_key).number(2, thread);
+            });
+        });
     }
     let mut numbered: Vec<(&str, u64)> = functions.into_iter().collect();
     numbered.sort_by_key(|(_, number)| *number);
     for (name, number) in numbered {
-        let mut line = Message::default();
-        line.number(1, number);
-        let mut location = Message::default();
-        location.number(1, number);
-        location.message(4, &line);
-        out.message(field::LOCATION, &location);
-        let mut function = Message::default();
-        function.number(1, number);
-        function.number(2, strings.number(name));
-        function.number(3, strings.number(name));
-        out.message(field::FUNCTION, &function);
+        out.message(field::LOCATION, |location| {
+            location.number(1, number).message(4, |line| {
+                line.number(1, number);
+            });
+        });
+        let name = strings.number(name);
+        out.message(field::FUNCTION, |function| {
+            function.number(1, number).number(2, name).number(3, name);
+        });
     }
     out.number(field::TIME_NANOS, profile.began_nanos.unsigned_abs());
     out.number(field::DURATION_NANOS, profile.took_nanos.unsigned_abs());
-    out.message(field::PERIOD_TYPE, &value_type(&mut strings, between, between_unit));
+    value_type(&mut out, field::PERIOD_TYPE, &mut strings, between, between_unit);
     out.number(field::PERIOD, period);
     for text in &strings.texts {
-        out.bytes(field::STRING_TABLE, text.as_bytes());
+        // The first text is the empty one, and has its place all the same.
+        out.chosen_bytes(field::STRING_TABLE, text);
     }
-    out.0
+    out.into_bytes()
 }
 
-fn value_type(strings: &mut Strings, kind: &str, unit: &str) -> Message {
-    let mut message = Message::default();
-    message.number(1, strings.number(kind));
-    message.number(2, strings.number(unit));
-    message
+fn value_type(out: &mut Message, field: u32, strings: &mut Strings, kind: &str, unit: &str) {
+    let (kind, unit) = (strings.number(kind), strings.number(unit));
+    out.message(field, |message| {
+        message.number(1, kind).number(2, unit);
+    });
 }
 
 /// Texts are written once and meant by their number; the first is the empty one.
@@ -110,35 +106,6 @@ impl Strings {
         self.texts.push(text.to_owned());
         self.numbers.insert(text.to_owned(), number);
         number
-    }
-}
-
-/// A message of protocol buffers as it is written; a packed list of numbers looks the same.
-#[derive(Default)]
-struct Message(Vec<u8>);
-
-impl Message {
-    fn varint(&mut self, mut number: u64) {
-        while number >= 0x80 {
-            self.0.push(number as u8 | 0x80);
-            number >>= 7;
-        }
-        self.0.push(number as u8);
-    }
-
-    fn number(&mut self, field: u32, number: u64) {
-        self.varint(u64::from(field) << 3);
-        self.varint(number);
-    }
-
-    fn bytes(&mut self, field: u32, bytes: &[u8]) {
-        self.varint(u64::from(field) << 3 | 2);
-        self.varint(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
-    }
-
-    fn message(&mut self, field: u32, message: &Message) {
-        self.bytes(field, &message.0);
     }
 }
 
@@ -181,7 +148,7 @@ mod tests {
             &[0x0a, 4, 0x08, 1, 0x10, 2][..],
             &[0x0a, 4, 0x08, 3, 0x10, 4],
             // Time, no duration, and that 512 KiB of space lie between two samples.
-            &[0x48, 5, 0x50, 0, 0x5a, 4, 0x08, 6, 0x10, 4, 0x60, 0x80, 0x80, 0x20],
+            &[0x48, 5, 0x5a, 4, 0x08, 6, 0x10, 4, 0x60, 0x80, 0x80, 0x20],
             &[0x32, 0],
             b"\x32\x0dinuse_objects\x32\x05count\x32\x0binuse_space\x32\x05bytes\x32\x06thread\x32\x05space",
         ]

@@ -1,7 +1,7 @@
 //! Who sends: the attributes of this node, the same in every message.
 
-use super::proto::Message;
 use crate::config::{ServiceName, TelemetryConfig};
+use crate::protobuf::Message;
 use crate::{door, version};
 
 /// This node, as a collector is told of it.

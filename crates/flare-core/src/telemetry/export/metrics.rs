@@ -2,8 +2,8 @@
 //! names: counters and histograms are cumulative since the process began.
 
 use super::about::{About, attribute};
-use super::proto::Message;
 use crate::observe::metrics::{Family, Labelled, Samples, Spread};
+use crate::protobuf::Message;
 
 const CUMULATIVE: u64 = 2;
 

@@ -2,9 +2,9 @@
 //! is slow or gone costs nobody anything but room in the queue.
 
 mod about;
+mod answer;
 mod metrics;
 mod outage;
-mod proto;
 mod spans;
 mod transport;
 mod trust;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::about::About;
-use super::proto::Message;
 use crate::observe::Outcome;
+use crate::protobuf::Message;
 use crate::telemetry::span::{Accept, Attempted, Operation, Span, What};
 
 const INTERNAL: u64 = 1;

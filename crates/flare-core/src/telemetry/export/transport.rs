@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_util::task::TaskTracker;
 
-use super::{proto, trust};
+use super::{answer, trust};
 use crate::config::{Protocol, TelemetryConfig};
 use crate::journey::HostKey;
 use crate::version;
@@ -285,11 +285,11 @@ async fn answer(protocol: Protocol, response: Response<Incoming>) -> Result<Part
         let status = if trailers.contains_key(GRPC_STATUS) { &trailers } else { &head.headers };
         return match grpc_refusal(status) {
             Some(refusal) => Err(refusal),
-            None => Ok(proto::partial_success(body.get(5..).unwrap_or_default())),
+            None => Ok(answer::partial_success(body.get(5..).unwrap_or_default())),
         };
     }
     if head.status.is_success() {
-        return Ok(proto::partial_success(&body));
+        return Ok(answer::partial_success(&body));
     }
     let excerpt = String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned();
     let retry = match head.status.as_u16() {

@@ -1,16 +1,20 @@
-//! In: fields of a protobuf message, one after the other. Out: its bytes; and the few fields of an answer that matter.
+//! In: fields of a protobuf message, one after the other. Out: its bytes.
 //!
-//! OTLP is a handful of messages that never change their numbers, and Flare only writes them: an encoder of this size
-//! costs nothing to build (docs/adr/0008-otlp-by-hand.md). Tests hold it against the published definitions.
+//! Flare writes a handful of messages that never change their numbers, those of OTLP and of pprof's profiles: an encoder
+//! of this size costs nothing to build (docs/adr/0008-otlp-by-hand.md). Tests hold it against the published definitions.
 
 /// A message under construction. Fields with their default are left out, as protobuf does, but for members of a choice.
 #[derive(Default)]
 pub struct Message(Vec<u8>);
 
-const VARINT: u32 = 0;
-const FIXED64: u32 = 1;
-const BYTES: u32 = 2;
-const FIXED32: u32 = 5;
+/// How a field is written: a number of as many bytes as it needs.
+pub const VARINT: u32 = 0;
+/// Eight bytes.
+pub const FIXED64: u32 = 1;
+/// A length and as many bytes: texts, messages, packed lists.
+pub const BYTES: u32 = 2;
+/// Four bytes.
+pub const FIXED32: u32 = 5;
 
 impl Message {
     /// The bytes.
@@ -75,6 +79,13 @@ impl Message {
         self.bytes(field, packed)
     }
 
+    /// Whole numbers, packed.
+    pub fn packed(&mut self, field: u32, values: impl Iterator<Item = u64>) -> &mut Message {
+        let mut packed = Message::default();
+        values.for_each(|value| packed.varint(value));
+        self.bytes(field, packed.0)
+    }
+
     /// A message inside this one.
     pub fn message(&mut self, field: u32, fill: impl FnOnce(&mut Message)) -> &mut Message {
         let mut inner = Message::default();
@@ -95,58 +106,6 @@ impl Message {
     }
 }
 
-/// What an answer says of things that were not taken: how many, and why. An answer that cannot be read says nothing.
-pub fn partial_success(answer: &[u8]) -> Option<(u64, String)> {
-    let Value::Bytes(partial) = field(answer, 1)? else { return None };
-    let rejected = match field(partial, 1) {
-        Some(Value::Number(rejected)) => rejected,
-        _ => 0,
-    };
-    let why = match field(partial, 2) {
-        Some(Value::Bytes(why)) => String::from_utf8_lossy(why).into_owned(),
-        _ => String::new(),
-    };
-    (rejected > 0 || !why.is_empty()).then_some((rejected, why))
-}
-
-enum Value<'a> {
-    Number(u64),
-    Bytes(&'a [u8]),
-}
-
-/// The first field with this number.
-fn field(mut message: &[u8], wanted: u32) -> Option<Value<'_>> {
-    while !message.is_empty() {
-        let tag = take_varint(&mut message)?;
-        let value = match (tag & 7) as u32 {
-            VARINT => Value::Number(take_varint(&mut message)?),
-            BYTES => {
-                let length = usize::try_from(take_varint(&mut message)?).ok()?;
-                Value::Bytes(message.split_off(..length)?)
-            }
-            FIXED64 => Value::Bytes(message.split_off(..8)?),
-            FIXED32 => Value::Bytes(message.split_off(..4)?),
-            _ => return None,
-        };
-        if tag >> 3 == u64::from(wanted) {
-            return Some(value);
-        }
-    }
-    None
-}
-
-fn take_varint(message: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let byte = *message.split_off_first()?;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,18 +123,5 @@ mod tests {
             inner.number(1, 150);
         });
         assert_eq!(message.into_bytes(), [0x1a, 0x03, 0x08, 0x96, 0x01]);
-    }
-
-    #[test]
-    fn an_answer_says_what_was_not_taken() {
-        let mut answer = Message::default();
-        answer.fixed32(7, 1).message(1, |partial| {
-            partial.number(1, 300).bytes(2, "too old");
-        });
-        assert_eq!(partial_success(&answer.into_bytes()), Some((300, "too old".to_owned())));
-        assert_eq!(partial_success(&[]), None);
-        for broken in [&[0x0a][..], &[0x0a, 0xff, 0xff], &[0xff; 20], &[0x0b, 1]] {
-            assert_eq!(partial_success(broken), None);
-        }
     }
 }
