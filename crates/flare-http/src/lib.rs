@@ -22,7 +22,8 @@ mod watch;
 
 use std::sync::Arc;
 
-use flare_core::operations::App;
+use axum::middleware;
+use flare_core::operations::{App, Changes};
 use http::{Method, Uri};
 
 use error::ApiError;
@@ -35,12 +36,13 @@ pub type AppState = axum::extract::State<Arc<App>>;
 /// Where a browser that asks for nothing in particular is sent: the pages begin here, where there are any.
 pub const HOME: &str = "/ui";
 
-/// All routes: those of the [`table`], and pages.
-pub fn site(pages: Site) -> Site {
+/// All routes: those of the [`table`], and pages, whose forms are seen through like operations.
+pub fn site(pages: Site, changes: &Changes) -> Site {
+    let seen_through = middleware::from_fn_with_state(changes.clone(), site::see_through);
     let operations = table::operations().into_iter();
     operations
-        .fold(Site::default(), |site, operation| operation.add_to(site))
-        .merge(pages)
+        .fold(Site::default(), |site, operation| operation.add_to(site, changes))
+        .merge(pages.with(|router| router.layer(seen_through)))
         .with(|router| router.fallback(unknown_path).method_not_allowed_fallback(wrong_method))
 }
 

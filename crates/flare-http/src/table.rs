@@ -29,8 +29,9 @@ pub fn operations() -> Vec<Operation> {
         get("/tail", insight::tail::handle, insight::tail::describe).reads_query(),
         get("/debug/pprof/profile", debug::profile::handle, debug::profile::describe).reads_query(),
         get("/debug/pprof/heap", debug::heap::handle, debug::heap::describe).reads_query(),
-        post("/retry/simulate", insight::simulate::handle, insight::simulate::describe),
-        post("/filters/test", filters::test::handle, filters::test::describe),
+        post("/retry/simulate", insight::simulate::handle, insight::simulate::describe)
+            .ends_with_its_client(),
+        post("/filters/test", filters::test::handle, filters::test::describe).ends_with_its_client(),
         get("/resources", resources::list::handle, resources::list::describe).reads_query(),
         post("/resources", resources::create::handle, resources::create::describe),
         get("/resources/{rid}", resources::show::handle, resources::show::describe),
@@ -44,11 +45,15 @@ pub fn operations() -> Vec<Operation> {
         post(of!("/resume"), subscriptions::resume::handle, subscriptions::resume::describe),
         post(of!("/secret/rotate"), subscriptions::rotate::handle, subscriptions::rotate::describe),
         get(of!("/status"), subscriptions::status::handle, subscriptions::status::describe),
-        post(of!("/deliver"), subscriptions::deliver::handle, subscriptions::deliver::describe).reads_query(),
-        post(of!("/reserve"), subscriptions::reserve::handle, subscriptions::reserve::describe).reads_query(),
+        post(of!("/deliver"), subscriptions::deliver::handle, subscriptions::deliver::describe)
+            .reads_query()
+            .ends_with_its_client(),
+        post(of!("/reserve"), subscriptions::reserve::handle, subscriptions::reserve::describe)
+            .reads_query()
+            .ends_with_its_client(),
         post(of!("/settle"), subscriptions::settle::handle, subscriptions::settle::describe),
         get(of!("/stream"), subscriptions::stream::handle, subscriptions::stream::describe).reads_query(),
-        post(of!("/test"), subscriptions::test::handle, subscriptions::test::describe),
+        post(of!("/test"), subscriptions::test::handle, subscriptions::test::describe).ends_with_its_client(),
         get(of!("/attempts"), attempts::list, attempts::describe_list).reads_query(),
         get(of!("/attempts/{attempt}"), attempts::show, attempts::describe_show),
         get(of!("/documents"), subscriptions::documents::handle, subscriptions::documents::describe)
@@ -60,9 +65,42 @@ pub fn operations() -> Vec<Operation> {
         delete(of!("/dead-letters"), dead_letters::discard, dead_letters::describe_discard).reads_query(),
         get("/subscriptions", all::list, all::describe_list).reads_query(),
         get("/subscriptions/{id}", all::show, all::describe_show),
-        post("/documents", documents::bulk::handle, documents::bulk::describe),
+        post("/documents", documents::bulk::handle, documents::bulk::describe).ends_with_its_client(),
         get(DOCUMENT, documents::get::handle, documents::get::describe).reads_query(),
-        put(DOCUMENT, documents::put::handle, documents::put::describe).reads_query(),
-        delete(DOCUMENT, documents::delete::handle, documents::delete::describe).reads_query(),
+        put(DOCUMENT, documents::put::handle, documents::put::describe).reads_query().ends_with_its_client(),
+        delete(DOCUMENT, documents::delete::handle, documents::delete::describe)
+            .reads_query()
+            .ends_with_its_client(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Method;
+
+    #[test]
+    fn what_changes_something_is_seen_through_to_its_end_unless_it_may_be_dropped_anywhere() {
+        let dropped = operations().into_iter().filter(|operation| operation.ends_with_its_client);
+        let dropped: Vec<(Method, &str)> =
+            dropped.map(|operation| (operation.method, operation.path)).collect();
+        let changing: Vec<&(Method, &str)> =
+            dropped.iter().filter(|(method, _)| method != Method::GET).collect();
+        let expected = [
+            // They change nothing.
+            (Method::POST, "/retry/simulate"),
+            (Method::POST, "/filters/test"),
+            // Long waits for clients, of which nothing has to be told to anybody else.
+            (Method::POST, of!("/deliver")),
+            (Method::POST, of!("/reserve")),
+            (Method::POST, of!("/test")),
+            // One commit, which goes on once it is queued; memory hears of it from the engine.
+            (Method::POST, "/documents"),
+            (Method::PUT, DOCUMENT),
+            (Method::DELETE, DOCUMENT),
+        ];
+        assert_eq!(changing, expected.iter().collect::<Vec<_>>());
+        let gets = operations().into_iter().filter(|operation| operation.method == Method::GET).count();
+        assert_eq!(dropped.len() - changing.len(), gets, "whatever only asks ends with its client");
+    }
 }

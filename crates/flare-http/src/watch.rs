@@ -48,6 +48,7 @@ mod tests {
     use super::*;
     use crate::{Site, site};
     use flare_core::door::ManualClock;
+    use flare_core::operations::Changes;
     use http::StatusCode;
 
     #[test]
@@ -55,7 +56,7 @@ mod tests {
         let page = || axum::routing::get(|| async {});
         let pages = Site::default().route("/ui/subscriptions/new", page());
         let pages = pages.route("/ui/subscriptions/{id}", page()).route("/ui/{*path}", page());
-        let (_, patterns) = site(pages).into_parts();
+        let (_, patterns) = site(pages, &Changes::new(1)).into_parts();
         let watch = Watch::new(patterns, Arc::new(ManualClock::default()));
         for (method, path, route) in [
             ("GET", "/", "/"),

@@ -166,7 +166,7 @@ async fn serve(loaded: Loaded, cores: usize, company: Company) -> anyhow::Result
     );
     let live = Arc::new(Live::new(app.config.ui.listeners));
     let pages = if app.config.ui.enabled { ui::routes(live.clone()) } else { Site::default() };
-    let (routes, patterns) = flare_http::site(pages).into_parts();
+    let (routes, patterns) = flare_http::site(pages, &app.changes).into_parts();
     let watch = Arc::new(flare_http::Watch::new(patterns, app.clock.clone()));
     let app = app.showing(settings);
     let app = Arc::new(app.listening_on(addr).counting(watch.traffic.clone()));
@@ -239,6 +239,10 @@ async fn serve(loaded: Loaded, cores: usize, company: Company) -> anyhow::Result
         let patience = app.config.http.server.timeout + Duration::from_secs(1);
         if tokio::time::timeout(patience, server).await.is_err() {
             tracing::warn!("some API connections did not end in time");
+        }
+        // Those whose clients have left too: they tell the delivery threads what they have stored.
+        if tokio::time::timeout(patience, app.changes.done()).await.is_err() {
+            tracing::warn!("some changes were not done in time; what they stored is found at the next start");
         }
         app.journey.stop().await;
         chores.abort_all();
@@ -329,3 +333,6 @@ fn plan(
         tracer: None,
     })
 }
+
+#[cfg(test)]
+mod tests;

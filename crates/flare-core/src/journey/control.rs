@@ -45,8 +45,8 @@ pub enum Command {
         /// How long it stood still, which does not count against the time to live of what waits.
         paused_since: Option<Timestamp>,
     },
-    /// The subscription is deleted.
-    Remove(SubscriptionNumber),
+    /// The subscription is deleted; answers when nothing of it begins any more.
+    Remove(SubscriptionNumber, oneshot::Sender<()>),
     /// Its lanes are about to go to other threads: begins nothing more, and answers when nothing is in flight.
     Drain(SubscriptionNumber, oneshot::Sender<()>),
     /// Lets go of it, after a drain: answers when all that is known of it is durable and it is gone here.

@@ -295,9 +295,11 @@ impl Journey {
         answer.await.ok()
     }
 
-    /// A subscription is deleted.
+    /// A subscription is deleted: after this nothing of it begins. While its lanes go to other threads this waits, so
+    /// that it is those who are told.
     pub async fn remove(&self, number: SubscriptionNumber) {
-        self.send(number, || Command::Remove(number)).await;
+        // No answer means that the node is stopping, and then nothing begins either.
+        self.ask(number, |reply| Command::Remove(number, reply)).await;
         self.homes.forget(number);
     }
 

@@ -102,7 +102,10 @@ fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
         }
         Command::Replace(compiled) => shard.replace(compiled),
         Command::Stand { number, standstill, paused_since } => shard.stand(number, standstill, paused_since),
-        Command::Remove(number) => shard.remove(number),
+        Command::Remove(number, reply) => {
+            shard.remove(number);
+            let _ = reply.send(());
+        }
         Command::Drain(number, reply) => shard.drain(number, reply),
         Command::Release(number, reply) => shard.release(number, reply),
         Command::MaySweep(number, reply) => {

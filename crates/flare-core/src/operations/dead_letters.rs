@@ -93,7 +93,7 @@ impl App {
         let letters: Vec<(u8, Ordinal)> = match document {
             None => {
                 let dead = self.journey.ask(number, |reply| Command::Dead(number, reply)).await;
-                dead.ok_or(Failure::Stopping)?
+                dead.ok_or_else(|| self.left(&subscription))?
             }
             Some(url) => {
                 let url = DocumentUrl::parse(url).map_err(|e| Invalid::new("document", e))?;
@@ -105,7 +105,7 @@ impl App {
         let letters: Vec<_> = letters.into_iter().map(|(lane, ordinal)| (lane, ordinal, Seq(0))).collect();
         let drop = |reply| Command::DropDead(number, letters.clone(), reply);
         let dropped = self.journey.ask(number, drop).await;
-        let dropped = dropped.ok_or(Failure::Stopping)?;
+        let dropped = dropped.ok_or_else(|| self.left(&subscription))?;
         if dropped == 0 && document.is_some() {
             return Err(Failure::NotFound("there is no dead letter of this document".into()));
         }
@@ -117,6 +117,6 @@ impl App {
     pub(super) async fn record(&self, subscription: &Subscription) -> Done<()> {
         let number = subscription.number();
         let recorded = self.journey.ask(number, |reply| Command::Record(number, reply)).await;
-        recorded.ok_or(Failure::Stopping)
+        recorded.ok_or_else(|| self.left(subscription))
     }
 }

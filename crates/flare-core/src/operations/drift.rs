@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::explain::{known, membership, settings};
-use super::{App, Done, Failure};
+use super::{App, Done};
 use crate::journey::{Command, ListOwed, Owed};
 use crate::registry::Subscription;
 
@@ -168,7 +168,7 @@ impl App {
         let limit = page.skip + page.query.limit;
         let list = ListOwed { subscription: number, after, limit };
         let owed = self.journey.ask(number, |reply| Command::Owed(list, reply)).await;
-        let owed = owed.flatten().ok_or(Failure::Stopping)?;
+        let owed = owed.flatten().ok_or_else(|| self.left(page.subscription))?;
         let skipped = page.skip.min(owed.documents.len());
         page.skip -= skipped;
         let shown = owed.documents[skipped..].iter().take(page.query.limit);

@@ -69,7 +69,7 @@ impl App {
     ) -> Done<Examined> {
         let number = subscription.number();
         let examined = self.journey.ask(number, |reply| Command::Examine(number, rows.clone(), reply)).await;
-        examined.flatten().ok_or(Failure::Stopping)
+        examined.flatten().ok_or_else(|| self.left(subscription))
     }
 }
 

@@ -51,10 +51,18 @@ impl App {
             }
             let number = subscription.number();
             let owes = self.journey.ask(number, |reply| Command::Owes(number, lane.index, reply)).await;
-            // Without an answer everything is kept: it is changing, or being deleted.
-            let Some(owes) = owes.ok_or(Failure::Stopping)? else { return Ok(()) };
+            let Some(owes) = owes.flatten() else {
+                match self.is_gone(&subscription)? {
+                    true => continue,
+                    // Without an answer everything is kept: it is changing.
+                    false => return Ok(()),
+                }
+            };
             // A crash must not go back to where something is needed again that is gone.
-            self.record(&subscription).await?;
+            match self.record(&subscription).await {
+                Err(Failure::NotFound(_)) => continue,
+                recorded => recorded?,
+            }
             followers.push((subscription, owes));
         }
         let retention = &self.config.domain.retention;
@@ -98,9 +106,17 @@ impl App {
             for (subscription, _) in followers {
                 let (number, index) = (subscription.number(), lane.index);
                 let lose = |reply| Command::Lose(number, index, lost.clone(), reply);
-                let owed = self.journey.ask(number, lose).await.ok_or(Failure::Stopping)?;
+                let Some(owed) = self.journey.ask(number, lose).await else {
+                    match self.is_gone(subscription)? {
+                        true => continue,
+                        false => return Err(self.left(subscription)),
+                    }
+                };
                 // Told before it happens: what goes is never missed silently.
-                self.record(subscription).await?;
+                match self.record(subscription).await {
+                    Err(Failure::NotFound(_)) => continue,
+                    recorded => recorded?,
+                }
                 tracing::warn!(
                     subscription.id = %subscription.id(),
                     removed = lost.len(),

@@ -98,9 +98,7 @@ impl App {
         let examined = match self.examine(&subscription, vec![(document.lane.index, document.row)]).await {
             Ok(examined) => examined,
             // Deleted meanwhile: the list goes on without it.
-            Err(Failure::Stopping) if self.registry.subscription_by_id(subscription.id()).is_none() => {
-                return Ok(None);
-            }
+            Err(Failure::NotFound(_)) => return Ok(None),
             Err(failure) => return Err(failure),
         };
         let glimpse = examined.glimpses.into_iter().next().flatten();

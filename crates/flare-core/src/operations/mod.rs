@@ -1,6 +1,7 @@
 //! What can be done with Flare's entities, whoever asks: checked, stored, and made known to the journey.
 
 mod attempts;
+mod changes;
 mod dead_letters;
 mod drift;
 mod explain;
@@ -12,6 +13,7 @@ mod metrics;
 mod notices;
 mod overview;
 mod passive;
+mod reload;
 mod replays;
 mod resources;
 mod retention;
@@ -38,6 +40,7 @@ use flare_provider::{Entity, EntityKind, ErrorKind, ProviderError, Store};
 use http::HeaderValue;
 use tokio_util::sync::CancellationToken;
 
+pub use changes::Changes;
 pub use dead_letters::DeadLetterView;
 pub use drift::{DriftQuery, DriftView, Place};
 pub use filters::{Trial, TrialView};
@@ -116,6 +119,8 @@ pub struct App {
     pub started_at: Timestamp,
     /// Cancelled when the node stops.
     pub stop: CancellationToken,
+    /// The owner of what changes something.
+    pub changes: Changes,
     /// The effective configuration as it is shown: secrets redacted, each value with where it came from.
     pub settings: Vec<Entry>,
     /// Which Flare this is.
@@ -167,6 +172,7 @@ impl App {
         let started_at = clock.now();
         let history = History::new(clock.clone(), config.history.sizes());
         let tests = tokio::sync::Semaphore::new(delivery.tests);
+        let changes = Changes::new(config.http.server.max_connections);
         App {
             version,
             address: config.http.server.addr,
@@ -182,6 +188,7 @@ impl App {
             traffic: Arc::default(),
             started_at,
             stop: CancellationToken::new(),
+            changes,
             tracer: telemetry.as_ref().map(Telemetry::tracer),
             telemetry,
             vault,

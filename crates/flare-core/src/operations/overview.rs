@@ -6,11 +6,12 @@
 use std::sync::Arc;
 
 use flare_model::ids::{ResourceId, SubscriptionId};
-use flare_model::subscription::Status;
+use flare_model::subscription::{Status, View};
 use futures_util::future::join_all;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::reload::still_there;
 use super::subscriptions::StatusView;
 use super::{App, Done, Failure};
 use crate::journey::{Inspection, Notable, Survey};
@@ -129,16 +130,15 @@ impl App {
     async fn standings(&self, subscriptions: Vec<Arc<Subscription>>) -> Done<Vec<Standing>> {
         let asked = subscriptions.iter().map(|subscription| self.status_view(subscription));
         let answers = join_all(asked).await;
-        let mut standings = Vec::with_capacity(subscriptions.len());
-        for (subscription, answer) in subscriptions.into_iter().zip(answers) {
-            match answer {
-                Ok(status) => standings.push(Standing { subscription, status }),
-                // Deleted meanwhile: the list goes on without it.
-                Err(Failure::Stopping) if self.registry.subscription_by_id(subscription.id()).is_none() => {}
-                Err(failure) => return Err(failure),
-            }
-        }
-        Ok(standings)
+        let standings = subscriptions.into_iter().zip(answers);
+        still_there(
+            standings.map(|(subscription, answer)| answer.map(|status| Standing { subscription, status })),
+        )
+    }
+
+    /// Each of these as users see it.
+    pub async fn views(&self, subscriptions: &[Arc<Subscription>]) -> Done<Vec<View>> {
+        still_there(join_all(subscriptions.iter().map(|subscription| self.view(subscription))).await)
     }
 }
 

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
-use super::{App, Done, Failure, unknown_subscription};
+use super::{App, Done, Failure};
 use crate::journey::Command;
 use crate::journey::passive::{
     Ask, DriveOrder, Driven, Message, Open, Outcome, Outcomes, Refused, Reservation, Settlement, StreamOrder,
@@ -321,11 +321,6 @@ impl App {
                 "as many reserves and streams wait as may (delivery.passive.waiters); try again later".into(),
             ),
         })
-    }
-
-    /// The thread gives no answer: the node stops, or the subscription was deleted meanwhile.
-    fn left(&self, subscription: &Subscription) -> Failure {
-        if self.stop.is_cancelled() { Failure::Stopping } else { unknown_subscription(subscription.id()) }
     }
 }
 

@@ -189,7 +189,7 @@ impl App {
                 "a replay or the beginning of this subscription is under way; wait until it is through"
                     .into(),
             )),
-            None => Err(Failure::Stopping),
+            None => Err(self.left(subscription)),
         }
     }
 
@@ -212,7 +212,7 @@ impl App {
         loop {
             let list = ListOwed { subscription: number, after, limit: SLICE };
             let owed = self.journey.ask(number, |reply| Command::Owed(list, reply)).await;
-            let owed = owed.flatten().ok_or(Failure::Stopping)?.documents;
+            let owed = owed.flatten().ok_or_else(|| self.left(subscription))?.documents;
             // Each of its threads answers so many: beyond the first, some of another may be missing.
             let owed = &owed[..owed.len().min(SLICE)];
             let Some(last) = owed.last() else { return Ok(total) };
@@ -224,7 +224,7 @@ impl App {
     async fn replay_dead(&self, subscription: &Subscription, replay: u64) -> Done<u64> {
         let number = subscription.number();
         let dead = self.journey.ask(number, |reply| Command::Dead(number, reply)).await;
-        self.request_all(subscription, &dead.ok_or(Failure::Stopping)?, replay).await
+        self.request_all(subscription, &dead.ok_or_else(|| self.left(subscription))?, replay).await
     }
 
     /// Asks for documents by lane and ordinal, which are in order.
@@ -252,7 +252,7 @@ impl App {
         let rows: Vec<_> = documents.iter().map(|document| (document.lane.index, document.row)).collect();
         let request = |reply| Command::Request(number, rows.clone(), replay, reply);
         let taken = self.journey.ask(number, request).await;
-        Ok(taken.ok_or(Failure::Stopping)? as u64)
+        Ok(taken.ok_or_else(|| self.left(subscription))? as u64)
     }
 }
 

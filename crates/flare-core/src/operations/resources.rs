@@ -40,10 +40,15 @@ impl App {
             start: Start::Now,
             history: false,
         };
-        let entity = self.store.catalog.create(new).await.map_err(|error| match error.kind {
-            ErrorKind::Conflict => same_shape(&error.detail, &view.endpoint),
-            _ => Failure::Store(error),
-        })?;
+        let entity = match self.store.catalog.create(new).await {
+            Ok(entity) => entity,
+            Err(error) if error.kind == ErrorKind::Conflict => {
+                // The registry knew nobody of that shape.
+                self.reload_resource(&ResourceId::new(error.detail.as_str())).await;
+                return Err(same_shape(&error.detail, &view.endpoint));
+            }
+            Err(error) => return Err(error.into()),
+        };
         let resource = Arc::new(super::resource(&entity)?);
         self.registry.add_resource(resource.clone());
         tracing::info!(resource.id = %resource.id(), endpoint = %resource.view.endpoint, "resource created");
@@ -54,14 +59,18 @@ impl App {
     pub async fn delete_resource(&self, id: &ResourceId) -> Done<()> {
         let _catalog = self.catalog.lock().await;
         let resource = self.registry.resource(id).ok_or_else(|| unknown_resource(id))?;
-        let deleted = self.store.catalog.delete(EntityKind::Resource, id.as_str()).await;
-        let deleted = deleted.map_err(|error| match error.kind {
-            ErrorKind::Conflict => Failure::Conflict(format!(
-                "resource {id} still has subscriptions ({}); delete them first",
-                self.registry.subscriptions(id, 0, 0).total
-            )),
-            _ => Failure::Store(error),
-        })?;
+        let deleted = match self.store.catalog.delete(EntityKind::Resource, id.as_str()).await {
+            Ok(deleted) => deleted,
+            Err(error) if error.kind == ErrorKind::Conflict => {
+                if self.registry.subscriptions(id, 0, 0).total == 0 {
+                    self.reload_subscriptions_of(&resource).await?;
+                }
+                let quantity = self.registry.subscriptions(id, 0, 0).total;
+                let detail = format!("resource {id} still has subscriptions ({quantity}); delete them first");
+                return Err(Failure::Conflict(detail));
+            }
+            Err(error) => return Err(error.into()),
+        };
         self.registry.remove_resource(id);
         resource.lanes().for_each(|lane| self.journey.forget(lane));
         if !deleted {

@@ -11,7 +11,7 @@ use flare_model::subscription::Disabled;
 use flare_provider::{LaneState, ScanLane};
 use roaring::RoaringTreemap;
 
-use super::{App, Done, Failure};
+use super::{App, Done};
 use crate::journey::{Command, Needs};
 use crate::registry::Subscription;
 
@@ -38,14 +38,19 @@ impl App {
     }
 
     async fn remove_tombstones(&self) -> Done<()> {
-        for LaneState { lane, head, tombstones, .. } in self.store.documents.lanes().await? {
+        'lanes: for LaneState { lane, head, tombstones, .. } in self.store.documents.lanes().await? {
             if tombstones == 0 {
                 continue;
             }
             let (mut upto, mut keep) = (head, RoaringTreemap::new());
             for subscription in self.followers(lane) {
-                // A feed that cannot be asked keeps everything.
-                let Some(needs) = self.needs(&subscription, lane).await? else { return Ok(()) };
+                let Some(needs) = self.needs(&subscription, lane).await else {
+                    match self.is_gone(&subscription)? {
+                        true => continue,
+                        // A feed that cannot be asked keeps everything of its lane.
+                        false => continue 'lanes,
+                    }
+                };
                 if subscription.stored.disabled.as_ref().is_some_and(|disabled| disabled.start_over) {
                     continue;
                 }
@@ -81,10 +86,9 @@ impl App {
         resource.map_or_else(Vec::new, |r| self.registry.subscriptions(r.id(), 0, usize::MAX).entries)
     }
 
-    async fn needs(&self, subscription: &Subscription, lane: LaneId) -> Done<Option<Needs>> {
+    async fn needs(&self, subscription: &Subscription, lane: LaneId) -> Option<Needs> {
         let number = subscription.number();
-        let needs = self.journey.ask(number, |reply| Command::Needs(number, lane.index, reply)).await;
-        needs.ok_or(Failure::Stopping)
+        self.journey.ask(number, |reply| Command::Needs(number, lane.index, reply)).await.flatten()
     }
 
     /// Whether the first change beyond a cursor has waited for longer than a feed may.

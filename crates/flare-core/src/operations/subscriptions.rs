@@ -165,13 +165,22 @@ impl App {
             history: spec.revisions == Revisions::All,
         };
         let _catalog = self.catalog.lock().await;
-        let entity = self.store.catalog.create(new).await.map_err(|error| match error.kind {
-            ErrorKind::Conflict if error.detail == "parent" => unknown_resource(resource.id()),
-            ErrorKind::Conflict => same_url(&error.detail),
-            _ => Failure::Store(error),
-        })?;
+        let entity = match self.store.catalog.create(new).await {
+            Ok(entity) => entity,
+            Err(error) if error.kind != ErrorKind::Conflict => return Err(error.into()),
+            Err(error) if error.detail == "parent" => return Err(unknown_resource(resource.id())),
+            Err(error) => return Err(self.same_url(&error.detail).await),
+        };
         let created = self.compile(&entity)?;
-        self.take_over(vec![created.clone()], true).await?;
+        if let Err(error) = self.take_over(vec![created.clone()], true).await {
+            // Nobody serves it. If it cannot be taken back either, whoever asks for the same url meets it.
+            let taken_back = self.store.catalog.delete(EntityKind::Subscription, &entity.id).await;
+            tracing::warn!(
+                subscription.id = %entity.id, error = %error, taken_back = taken_back.is_ok(),
+                "a new subscription could not be opened"
+            );
+            return Err(error.into());
+        }
         tracing::info!(subscription.id = %created.id(), resource.id = %resource.id(), "subscription created");
         Ok((created, secret))
     }
@@ -260,14 +269,20 @@ impl App {
             lanes: resource.view.lanes,
             history: stored.draft.delivery.revision.as_deref() == Some(Revisions::All.as_str()),
         };
-        let replaced = self.store.catalog.replace(entity).await.map_err(|error| match error.kind {
-            ErrorKind::Conflict if error.detail == "version" => {
-                Failure::Conflict("the subscription was changed by someone else; try again".into())
+        let entity = match self.store.catalog.replace(entity).await {
+            Ok(Some(entity)) => entity,
+            Ok(None) => {
+                self.reload_subscription(current.id()).await;
+                return Err(unknown_subscription(current.id()));
             }
-            ErrorKind::Conflict => same_url(&error.detail),
-            _ => Failure::Store(error),
-        })?;
-        let entity = replaced.ok_or_else(|| unknown_subscription(current.id()))?;
+            Err(error) if error.kind != ErrorKind::Conflict => return Err(error.into()),
+            Err(error) if error.detail == "version" => {
+                self.reload_subscription(current.id()).await;
+                let detail = "the subscription was changed by someone else; try again";
+                return Err(Failure::Conflict(detail.into()));
+            }
+            Err(error) => return Err(self.same_url(&error.detail).await),
+        };
         let changed = self.compile(&entity)?;
         self.registry.put_subscription(changed.clone());
         Ok(changed)
@@ -345,7 +360,7 @@ impl App {
         Ok(())
     }
 
-    async fn stand(&self, subscription: &Subscription, paused_since: Option<Timestamp>) {
+    pub(super) async fn stand(&self, subscription: &Subscription, paused_since: Option<Timestamp>) {
         let (number, standstill) = (subscription.number(), standstill(&subscription.stored));
         let stand = || Command::Stand { number, standstill: standstill.clone(), paused_since };
         self.journey.send(number, stand).await;
@@ -355,10 +370,12 @@ impl App {
     pub async fn delete_subscription(&self, resource: &ResourceId, id: &SubscriptionId) -> Done<()> {
         let _catalog = self.catalog.lock().await;
         let current = self.subscription(resource, id)?;
-        self.journey.remove(current.number()).await;
-        self.store.catalog.delete(EntityKind::Subscription, id.as_str()).await?;
-        self.registry.remove_subscription(id);
-        self.journey.observe().forget(current.number());
+        // Until this is durable it is there and served like any other; after it, gone.
+        let deleted = self.store.catalog.delete(EntityKind::Subscription, id.as_str()).await?;
+        self.forget_subscription(&current).await;
+        if !deleted {
+            return Err(unknown_subscription(id));
+        }
         tracing::info!(subscription.id = %id, "subscription deleted");
         Ok(())
     }
@@ -367,7 +384,7 @@ impl App {
     pub(super) async fn inspect(&self, subscription: &Subscription) -> Done<Inspection> {
         let number = subscription.number();
         let seen = self.journey.ask(number, |reply| Command::Inspect(number, reply)).await;
-        seen.flatten().ok_or(Failure::Stopping)
+        seen.flatten().ok_or_else(|| self.left(subscription))
     }
 
     /// A subscription as users see it.
@@ -451,12 +468,6 @@ impl App {
         }
         (Status::Active, seen.tally.last_success_at.unwrap_or(stored.created_at), None)
     }
-}
-
-fn same_url(other: &str) -> Failure {
-    Failure::Conflict(format!(
-        "subscription {other} of this resource has the same url for the same action; choose another url"
-    ))
 }
 
 /// JSON Merge Patch, RFC 7396.

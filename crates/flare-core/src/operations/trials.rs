@@ -100,7 +100,7 @@ impl App {
         let change = Change::new(document);
         let trial = Trial { compiled: compiled.clone(), change, attempt, id: webhook_id.clone() };
         let tried = self.journey.try_out(trial).await;
-        let tried = tried.ok_or(Failure::Stopping)?;
+        let tried = tried.ok_or_else(|| self.left(&subscription))?;
         let excerpt = self.config.http.client.excerpt_limit.as_usize();
         let kept = Exchange::of(&tried.request, &tried.ending, excerpt);
         let status = match &tried.ending {

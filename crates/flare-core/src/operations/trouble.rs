@@ -67,7 +67,7 @@ impl App {
             let status = match self.status_view(&subscription).await {
                 Ok(status) => status,
                 // Deleted meanwhile.
-                Err(Failure::Stopping) => continue,
+                Err(Failure::NotFound(_)) => continue,
                 Err(failure) => return Err(failure),
             };
             match status.status {

@@ -8,10 +8,11 @@ use axum::handler::Handler;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
-use flare_core::operations::App;
+use flare_core::operations::{App, Changes};
 use http::Method;
 
 use super::notes::Notes;
+use crate::site::see_through;
 use crate::{Site, page};
 
 /// Writes down what an operation takes and answers.
@@ -26,6 +27,8 @@ pub struct Operation {
     /// Who answers.
     route: MethodRouter<Arc<App>>,
     reads_query: bool,
+    /// It ends when its client leaves, wherever it is by then.
+    pub ends_with_its_client: bool,
     /// What is said of it. It is asked when somebody wants the description, not at the start.
     pub describe: Describe,
 }
@@ -37,7 +40,8 @@ impl Operation {
         T: 'static,
     {
         let filter = MethodFilter::try_from(method.clone()).expect("one of the five methods below");
-        Operation { method, path, route: on(filter, handler), reads_query: false, describe }
+        let (route, ends_with_its_client) = (on(filter, handler), method == Method::GET);
+        Operation { method, path, route, reads_query: false, ends_with_its_client, describe }
     }
 
     /// Its handler looks at the query string, and refuses the parameters that it does not know.
@@ -46,12 +50,22 @@ impl Operation {
         self
     }
 
+    /// Its handler may be dropped at any await: it changes nothing, or only by a single step that goes on by itself, or
+    /// is a wait that nobody needs once the client has left. All others but those of `GET` are seen through to their end.
+    pub fn ends_with_its_client(mut self) -> Operation {
+        self.ends_with_its_client = true;
+        self
+    }
+
     /// Its place among the routes. A handler that does not look at the query string gets none.
-    pub fn add_to(self, site: Site) -> Site {
-        let route = match self.reads_query {
-            true => self.route,
-            false => self.route.route_layer(middleware::from_fn(refuse_query)),
-        };
+    pub fn add_to(self, site: Site, changes: &Changes) -> Site {
+        let mut route = self.route;
+        if !self.ends_with_its_client {
+            route = route.route_layer(middleware::from_fn_with_state(changes.clone(), see_through));
+        }
+        if !self.reads_query {
+            route = route.route_layer(middleware::from_fn(refuse_query));
+        }
         site.route(self.path, route)
     }
 

@@ -23,10 +23,7 @@ pub async fn handle(
     }
     let page = PageQuery::read(&app, &uri, &[])?;
     let subscriptions = app.registry.subscriptions(&resource, page.offset, page.limit);
-    let mut views = Vec::with_capacity(subscriptions.entries.len());
-    for subscription in &subscriptions.entries {
-        views.push(app.view(subscription).await?);
-    }
+    let views = app.views(&subscriptions.entries).await?;
     Ok(page.answer(subscriptions.total as u64, "subscriptions", views))
 }
 

@@ -1,0 +1,118 @@
+//! Memory follows the store. In: an entity about which they disagree, because an answer of the store was lost. Out: the
+//! registry and the delivery threads have it as it is stored, or no longer.
+//!
+//! What the store says is so. Whoever finds a disagreement is answered as if somebody else had been there first, and the
+//! next request finds both as one. All of this happens under the catalog's lock.
+
+use std::sync::Arc;
+
+use flare_model::ids::{ResourceId, SubscriptionId};
+use flare_model::resource::Resource;
+use flare_provider::EntityKind;
+
+use super::{App, Done, Failure, resource, unknown_subscription};
+use crate::journey::Command;
+use crate::registry::Subscription;
+
+impl App {
+    /// Reads a subscription again; the caller holds the catalog. That it failed is only told: whoever comes next tries
+    /// again.
+    pub(super) async fn reload_subscription(&self, id: &SubscriptionId) {
+        tracing::warn!(subscription.id = %id, "a subscription is not in memory as it is stored; reading it again");
+        if let Err(failure) = self.follow_subscription(id).await {
+            tracing::warn!(subscription.id = %id, error = %failure, "the subscription could not be read again");
+        }
+    }
+
+    async fn follow_subscription(&self, id: &SubscriptionId) -> Done<()> {
+        let stored = self.store.catalog.get(EntityKind::Subscription, id.as_str()).await?;
+        let known = self.registry.subscription_by_id(id);
+        let (Some(stored), Some(known)) = (&stored, &known) else {
+            return match (stored, known) {
+                (Some(stored), _) => Ok(self.take_over(vec![self.compile(&stored)?], true).await?),
+                (None, Some(known)) => {
+                    self.forget_subscription(&known).await;
+                    Ok(())
+                }
+                (None, None) => Ok(()),
+            };
+        };
+        let changed = self.compile(stored)?;
+        self.registry.put_subscription(changed.clone());
+        self.journey.send(changed.number(), || Command::Replace(changed.compiled.clone())).await;
+        let stood_since = known.stored.disabled.as_ref().map(|d| d.since).or(known.stored.paused_since);
+        self.stand(&changed, stood_since).await;
+        self.rearrange_if_needed(&changed).await;
+        Ok(())
+    }
+
+    /// A subscription is gone from the store: first nobody finds it any more, then nobody serves it. In this order a
+    /// rearrangement under way either sees that it is gone, or has handed it over before its threads are told.
+    pub(super) async fn forget_subscription(&self, subscription: &Subscription) {
+        self.registry.remove_subscription(subscription.id());
+        self.journey.remove(subscription.number()).await;
+        self.journey.observe().forget(subscription.number());
+    }
+
+    /// Reads a resource again that is stored and not known; the caller holds the catalog.
+    pub(super) async fn reload_resource(&self, id: &ResourceId) {
+        tracing::warn!(resource.id = %id, "a resource is stored and not in memory; reading it again");
+        match self.store.catalog.get(EntityKind::Resource, id.as_str()).await {
+            Ok(None) => {}
+            Ok(Some(entity)) => match resource(&entity) {
+                Ok(resource) => self.registry.add_resource(Arc::new(resource)),
+                Err(error) => tracing::error!(error = %error, "the resource cannot be read"),
+            },
+            Err(error) => tracing::warn!(error = %error, "the resource could not be read again"),
+        }
+    }
+
+    /// Reads the subscriptions of a resource again that are stored and not known; the caller holds the catalog.
+    pub(super) async fn reload_subscriptions_of(&self, resource: &Resource) -> Done<()> {
+        const BATCH: usize = 200;
+        let mut after = 0;
+        loop {
+            let stored = self.store.catalog.list(EntityKind::Subscription, after, BATCH).await?;
+            let Some(last) = stored.last() else { return Ok(()) };
+            after = last.number;
+            for entity in
+                stored.iter().filter(|entity| entity.parent.as_deref() == Some(resource.id().as_str()))
+            {
+                let id = SubscriptionId::new(entity.id.as_str());
+                if self.registry.subscription_by_id(&id).is_none() {
+                    self.reload_subscription(&id).await;
+                }
+            }
+        }
+    }
+
+    /// Why a url cannot be had: the store says who has it for the same action.
+    pub(super) async fn same_url(&self, other: &str) -> Failure {
+        let id = SubscriptionId::new(other);
+        if self.registry.subscription_by_id(&id).is_none() {
+            self.reload_subscription(&id).await;
+        }
+        Failure::Conflict(format!(
+            "subscription {other} of this resource has the same url for the same action; choose another url"
+        ))
+    }
+
+    /// A feed of a subscription gives no answer: whether it was deleted meanwhile, and so needs nothing.
+    pub(super) fn is_gone(&self, subscription: &Subscription) -> Done<bool> {
+        match self.stop.is_cancelled() {
+            true => Err(Failure::Stopping),
+            false => Ok(self.registry.subscription_by_id(subscription.id()).is_none()),
+        }
+    }
+
+    /// A delivery thread gives no answer about a subscription: the node stops, or it was deleted meanwhile.
+    pub(super) fn left(&self, subscription: &Subscription) -> Failure {
+        if self.stop.is_cancelled() { Failure::Stopping } else { unknown_subscription(subscription.id()) }
+    }
+}
+
+/// What was asked of each of several subscriptions, without those that were deleted meanwhile.
+pub(super) fn still_there<T>(answers: impl IntoIterator<Item = Done<T>>) -> Done<Vec<T>> {
+    let gone = |answer: &Done<T>| matches!(answer, Err(Failure::NotFound(_)));
+    answers.into_iter().filter(|answer| !gone(answer)).collect()
+}
