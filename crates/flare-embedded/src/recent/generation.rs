@@ -22,6 +22,9 @@ pub(crate) struct Generation {
     pub last: i64,
     /// How many changes are in it.
     pub changes: usize,
+    /// It was found in the journal after a restart: part of it may have been folded by the life before, so an entry
+    /// that is in here may be in a table too. It stays so for what is added later, until all of it is folded.
+    pub partly_folded: bool,
 }
 
 /// The keys of a document that is no more.
@@ -33,9 +36,8 @@ pub(crate) struct Removed {
 }
 
 impl Generation {
-    /// Takes a change in. `certain` says that an entry which is in this generation is in no table. After a
-    /// restart that is not so: part of it may have been folded already.
-    pub fn apply(&mut self, change: Change, certain: bool) {
+    /// Takes a change in.
+    pub fn apply(&mut self, change: Change) {
         self.changes += 1;
         match change {
             Change::Born { document, lane, ordinal, seq, hash } => {
@@ -45,7 +47,7 @@ impl Generation {
             }
             Change::Moved { document, lane, seq, from } => {
                 let from = place(lane, from);
-                if self.by_seq.remove(&from).is_none() || !certain {
+                if self.by_seq.remove(&from).is_none() || self.partly_folded {
                     self.stale.insert(from);
                 }
                 self.by_seq.insert(place(lane, seq), document);
@@ -77,8 +79,8 @@ mod tests {
     #[test]
     fn a_document_that_moved_within_a_generation_leaves_nothing_behind() {
         let mut generation = Generation::default();
-        generation.apply(BORN, true);
-        generation.apply(MOVED, true);
+        generation.apply(BORN);
+        generation.apply(MOVED);
         assert_eq!(generation.by_seq, BTreeMap::from([(place(1, 2), 7)]));
         assert!(generation.stale.is_empty());
     }
@@ -86,15 +88,15 @@ mod tests {
     #[test]
     fn a_document_that_moved_out_of_a_table_leaves_a_stale_entry() {
         let mut generation = Generation::default();
-        generation.apply(MOVED, true);
+        generation.apply(MOVED);
         assert_eq!(generation.stale, BTreeSet::from([place(1, 1)]));
     }
 
     #[test]
     fn after_a_restart_any_entry_may_be_in_a_table() {
-        let mut generation = Generation::default();
-        generation.apply(BORN, false);
-        generation.apply(MOVED, false);
+        let mut generation = Generation { partly_folded: true, ..Generation::default() };
+        generation.apply(BORN);
+        generation.apply(MOVED);
         assert_eq!(generation.stale, BTreeSet::from([place(1, 1)]));
         assert_eq!(generation.by_seq, BTreeMap::from([(place(1, 2), 7)]));
     }
@@ -104,12 +106,12 @@ mod tests {
         let mut generation = Generation::default();
         for document in [1, 5, i64::MAX] {
             let ordinal = document as u64 % 64;
-            generation.apply(Change::Born { document, lane: 1, ordinal, seq: ordinal + 1, hash: -3 }, true);
+            generation.apply(Change::Born { document, lane: 1, ordinal, seq: ordinal + 1, hash: -3 });
         }
-        generation.apply(BORN, true);
+        generation.apply(BORN);
         assert_eq!(generation.with_hash(-3).collect::<Vec<_>>(), [1, 5, i64::MAX]);
         let removed = Change::Removed { document: 5, lane: 1, ordinal: 5, seq: 6, hash: -3 };
-        generation.apply(removed, true);
+        generation.apply(removed);
         assert_eq!(generation.with_hash(-3).collect::<Vec<_>>(), [1, i64::MAX]);
         assert_eq!(generation.removed.len(), 1);
     }

@@ -56,11 +56,13 @@ impl Recent {
     pub fn load(connection: &Connection) -> Work<(Recent, i64)> {
         let mut shelf = Shelf::default();
         let mut highest = 0;
+        shelf.young.partly_folded = true;
         shelf.mark = read(connection, 0, |change| {
             highest = highest.max(change.document());
-            shelf.young.apply(change, false);
+            shelf.young.apply(change);
         })?;
         shelf.young.last = shelf.mark;
+        shelf.young.partly_folded = shelf.young.changes > 0;
         Ok((Recent { shelf: RwLock::new(shelf) }, highest))
     }
 
@@ -77,7 +79,7 @@ impl Recent {
     /// Takes the changes of a commit in, right after it is durable.
     pub fn commit(&self, number: i64, changes: &[Change]) {
         let mut shelf = self.shelf_mut();
-        changes.iter().for_each(|change| shelf.young.apply(*change, true));
+        changes.iter().for_each(|change| shelf.young.apply(*change));
         shelf.young.last = number;
         shelf.mark = number;
     }
@@ -107,7 +109,7 @@ impl Recent {
     /// What a snapshot has beyond the mark.
     pub fn late(snapshot: &Connection, mark: i64) -> Work<Generation> {
         let mut late = Generation::default();
-        late.last = read(snapshot, mark, |change| late.apply(change, true))?;
+        late.last = read(snapshot, mark, |change| late.apply(change))?;
         Ok(late)
     }
 }

@@ -61,6 +61,31 @@ async fn once_folded_the_tables_lead_to_every_document_and_to_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_fold_that_was_killed_half_way_leaves_nothing_stale_behind() {
+    let opened =
+        Opened::over(TempDir::new().expect("a temporary folder"), |options| options.fold_after = 100);
+    let users = opened.resource("users", 1).await;
+    opened.commit(puts(&users, 0..100, 1)).await.expect("taken");
+    // Six entries are folded for each change: all urls, all ordinals, and most seqs.
+    opened.commit(puts(&users, 100..145, 1)).await.expect("taken");
+    let folded = number(&opened.database(), "SELECT count(*) FROM by_seq");
+    assert!((1..100).contains(&folded), "{folded} seqs are folded, and not all of them");
+    tokio::task::block_in_place(|| opened.embedded.abandon());
+    let Opened { embedded, folder } = opened;
+    drop(embedded);
+
+    let opened = Opened::over(folder, |options| options.fold_after = 1_000);
+    opened.commit(puts(&users, 0..100, 2)).await.expect("taken");
+    opened.resource("other", 1).await;
+    opened.store().catalog.delete(EntityKind::Resource, "other").await.expect("deleted");
+    until(&opened, "SELECT count(*) FROM leavings", 0).await;
+    let seqs = pairs(&opened.database(), "SELECT lane << 40 | seq, id FROM documents");
+    assert_eq!(pairs(&opened.database(), "SELECT place, document FROM by_seq"), seqs);
+    let folder = opened.close();
+    assert_eq!(flare_embedded::audit(folder.path()).expect("read"), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_documents_of_a_deleted_resource_go_in_slices_even_across_a_restart() {
     let opened = Opened::fresh();
     let users = opened.resource("users", 2).await;
