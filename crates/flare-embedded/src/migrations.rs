@@ -29,6 +29,12 @@ const STEPS: &[Step] = &[
     Step { number: 4, name: "history", sql: include_str!("migrations/0004_history.sql") },
 ];
 
+/// The statements of all steps, in order, for tests that need no folder.
+#[cfg(test)]
+pub(crate) fn all() -> impl Iterator<Item = &'static str> {
+    STEPS.iter().map(|step| step.sql)
+}
+
 /// A migration and whether it was applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migration {

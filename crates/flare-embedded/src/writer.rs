@@ -13,7 +13,7 @@ use crate::engine::Watch;
 use crate::error::{Failure, Moment, Trouble, Work};
 use crate::fold::Fold;
 use crate::lanes::Lanes;
-use crate::leavings::{self, Leaving, Leavings};
+use crate::leavings::{Leavings, Step};
 use crate::ledger::Deltas;
 use crate::queue::{Batch, Queue};
 use crate::recent::{self, Recent};
@@ -22,7 +22,8 @@ use crate::recent::{self, Recent};
 /// folded before two thirds of the next one are gathered.
 const FOLD_PACE: usize = 6;
 
-/// How many rows of what was deleted are removed with each transaction, when there is other work and when not.
+/// How many rows of what was deleted are removed with each transaction, when there is other work and when not: so many
+/// that it ends, and so few that nobody who writes beside it notices.
 const REMOVE_BUSY: usize = 64;
 const REMOVE_IDLE: usize = 512;
 
@@ -88,6 +89,11 @@ impl Memory {
         })
     }
 
+    /// Whether what was deleted can only be removed once more of the journal is folded.
+    fn waits_for_fold(&self) -> bool {
+        self.leavings.first().is_some_and(|leaving| leaving.journal > self.folded)
+    }
+
     /// Whether there is something to tidy up while nobody asks for anything.
     fn untidy(&self) -> bool {
         !self.tired && (self.reclaim || self.leavings.first().is_some())
@@ -98,14 +104,7 @@ impl Memory {
 struct Turn {
     done: Done,
     fold: Option<Fold>,
-    removed: Removal,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Removal {
-    Nothing,
-    Some,
-    All,
+    removed: Step,
 }
 
 impl Writer {
@@ -174,15 +173,14 @@ impl Writer {
     }
 
     /// Keeps what was folded and removed, now that it is durable, and looks for what is next.
-    fn tidy(&mut self, removed: Removal, idle: bool) {
+    fn tidy(&mut self, removed: Step, idle: bool) {
         let memory = &mut self.memory;
         if let Some(fold) = memory.fold.take_if(|fold| fold.is_done()) {
             memory.folded = fold.last();
             self.recent.folded();
         }
-        if removed == Removal::All {
-            memory.reclaim |= memory.leavings.finish();
-        } else if removed == Removal::Nothing && idle && memory.reclaim {
+        memory.reclaim |= memory.leavings.finish(removed.finished);
+        if removed.spent == 0 && idle && memory.reclaim {
             match reclaim(&self.connection) {
                 Ok(left) => memory.reclaim = left > 0,
                 Err(error) => {
@@ -195,7 +193,7 @@ impl Writer {
             }
         }
         if memory.fold.is_none() {
-            let waits = memory.leavings.first().is_some_and(|leaving| leaving.journal > memory.folded);
+            let waits = memory.waits_for_fold();
             memory.fold = self.recent.rotate(if waits { 1 } else { self.fold_after }).map(Fold::new);
         }
     }
@@ -276,16 +274,13 @@ fn work(
             connection.prepare_cached("INSERT INTO journal (number, changes) VALUES (?1, ?2)")?;
         insert.execute((memory.journal + 1, recent::encode(&done.changes)))?;
     }
-    let waiting = memory.leavings.first();
     let mut fold = memory.fold.clone();
     if let Some(fold) = &mut fold {
-        let tidying = if waiting.is_some() { REMOVE_IDLE } else { 0 };
+        let tidying = if memory.waits_for_fold() { REMOVE_IDLE } else { 0 };
         fold.step(connection, FOLD_PACE * done.changes.len() + tidying)?;
     }
-    let removed = match waiting {
-        Some(leaving) if leaving.journal <= memory.folded => remove(connection, leaving, idle)?,
-        _ => Removal::Nothing,
-    };
+    let budget = if idle { REMOVE_IDLE } else { REMOVE_BUSY };
+    let removed = memory.leavings.remove(connection, memory.folded, budget)?;
     Ok(Turn { done, fold, removed })
 }
 
@@ -293,9 +288,4 @@ fn work(
 fn reclaim(connection: &Connection) -> rusqlite::Result<i64> {
     connection.execute_batch(&format!("PRAGMA incremental_vacuum({RECLAIM})"))?;
     connection.query_row("PRAGMA freelist_count", [], |row| row.get(0))
-}
-
-fn remove(connection: &Connection, leaving: Leaving, idle: bool) -> Work<Removal> {
-    let budget = if idle { REMOVE_IDLE } else { REMOVE_BUSY };
-    Ok(if leavings::remove(connection, leaving, budget)? { Removal::All } else { Removal::Some })
 }

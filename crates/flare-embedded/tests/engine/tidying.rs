@@ -152,6 +152,18 @@ async fn the_feeds_of_a_deleted_subscription_leave_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn feeds_that_had_nothing_are_gone_with_their_subscription() {
+    let opened = Opened::fresh();
+    opened.resource("users", 256).await;
+    let store = opened.store();
+    store.catalog.create(subscription("s", "users")).await.expect("created");
+    assert!(store.catalog.delete(EntityKind::Subscription, "s").await.expect("deleted"));
+    let database = opened.database();
+    assert_eq!(number(&database, "SELECT count(*) FROM leavings"), 0, "nothing is left to do");
+    assert_eq!(number(&database, "SELECT count(*) FROM feeds"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_document_that_comes_back_after_a_restart_is_not_removed_with_the_former_one() {
     let opened = Opened::fresh();
     let users = opened.resource("users", 1).await;
