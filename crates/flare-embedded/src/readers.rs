@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use flare_provider::{ErrorKind, ProviderError, Result};
 use rusqlite::Connection;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::connect;
 use crate::error::{self, Work};
@@ -17,7 +17,8 @@ use crate::recent::Recent;
 /// How many reads run at once at most. More would keep the log from starting over.
 const MOST: usize = 4;
 
-/// Bound: so many questions may wait. When full: those who ask wait for their turn.
+/// Bound: so many questions may wait, also of those who have stopped to listen: a question has its place until it is
+/// answered or dropped. When full: those who ask wait for their turn.
 const WAITING: usize = 1024;
 
 /// What a question may use.
@@ -31,7 +32,7 @@ type Question = Box<dyn FnOnce(&mut Reader) + Send>;
 /// The threads and what waits for them.
 pub(crate) struct Readers {
     desk: Arc<Desk>,
-    room: Semaphore,
+    room: Arc<Semaphore>,
 }
 
 #[derive(Default)]
@@ -53,7 +54,7 @@ impl Readers {
         cache_bytes: usize,
         recent: &Arc<Recent>,
     ) -> Result<(Readers, Vec<JoinHandle<()>>)> {
-        let readers = Readers { desk: Arc::default(), room: Semaphore::new(WAITING) };
+        let readers = Readers { desk: Arc::default(), room: Arc::new(Semaphore::new(WAITING)) };
         let mut threads = Vec::new();
         // More than there are cores would only take them from the writer.
         let count = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, MOST);
@@ -79,10 +80,17 @@ impl Readers {
         question: impl FnOnce(&mut Reader) -> Work<T> + Send + 'static,
     ) -> Result<T> {
         let closed = || ProviderError::new(ErrorKind::Unavailable, operation, "the store is closed");
-        let _room = self.room.acquire().await.map_err(|_closed| closed())?;
+        let room: OwnedSemaphorePermit =
+            self.room.clone().acquire_owned().await.map_err(|_closed| closed())?;
         let (answer, answered) = oneshot::channel();
         let ask: Question = Box::new(move |reader| {
-            let _nobody_waits = answer.send(question(reader));
+            // Whoever asked may have left meanwhile: then nothing is read for nobody.
+            let answered = (!answer.is_closed()).then(|| question(reader));
+            // Room first: whoever is answered may come again at once.
+            drop(room);
+            if let Some(answered) = answered {
+                let _nobody_waits = answer.send(answered);
+            }
         });
         {
             let mut waiting = self.desk.waiting();
@@ -145,5 +153,69 @@ fn serve(desk: &Desk, reader: &mut Reader) {
         {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_question_keeps_its_place_when_the_one_who_asked_has_left() {
+        let folder = tempfile::TempDir::new().expect("a temporary folder");
+        let database = folder.path().join("flare.db");
+        let connection = crate::migrations::open(&database, 1 << 20).expect("a fresh database");
+        let recent = Arc::new(Recent::load(&connection).expect("an empty journal").0);
+        let (readers, threads) = Readers::start(&database, 1 << 20, &recent).expect("started");
+        let readers = Arc::new(readers);
+        // Every thread is kept busy until the test lets go.
+        let (let_go, gates): (Vec<_>, Vec<_>) = threads.iter().map(|_| mpsc::channel::<()>()).unzip();
+        let begun = Arc::new(tokio::sync::Semaphore::new(0));
+        let mut busy = tokio::task::JoinSet::new();
+        for gate in gates {
+            let (readers, begun) = (readers.clone(), begun.clone());
+            let wait = move |_: &mut Reader| {
+                begun.add_permits(1);
+                let _let_go = gate.recv();
+                Ok(())
+            };
+            busy.spawn(async move { readers.read("test", wait).await });
+        }
+        let _all = begun.acquire_many(threads.len() as u32).await.expect("nobody closes it");
+
+        let run = Arc::new(AtomicUsize::new(0));
+        for _ in 0..10 {
+            let ran = run.clone();
+            let asked = readers.read("test", move |_| Ok(ran.fetch_add(1, Ordering::SeqCst)));
+            // Asked and not waited for.
+            let asked = std::pin::pin!(asked);
+            assert!(polled_once(asked).await.is_none());
+        }
+        assert_eq!(readers.desk.waiting().questions.len(), 10);
+        let taken = WAITING - readers.room.available_permits();
+        assert_eq!(taken, 10 + threads.len(), "as many places are taken as questions wait or are answered");
+
+        drop(let_go);
+        busy.join_all().await.into_iter().for_each(|answer| answer.expect("answered"));
+        readers.read("test", |_| Ok(())).await.expect("answered");
+        let all = readers.room.acquire_many(WAITING as u32).await.expect("open");
+        assert_eq!(run.load(Ordering::SeqCst), 0, "nobody was there to hear it");
+        drop(all);
+        readers.end();
+        threads.into_iter().for_each(|thread| thread.join().expect("it ends"));
+    }
+
+    /// What a future answers if it is asked once.
+    async fn polled_once<F: Future>(mut future: std::pin::Pin<&mut F>) -> Option<F::Output> {
+        std::future::poll_fn(|context| {
+            std::task::Poll::Ready(match future.as_mut().poll(context) {
+                std::task::Poll::Ready(answer) => Some(answer),
+                std::task::Poll::Pending => None,
+            })
+        })
+        .await
     }
 }
