@@ -1,5 +1,8 @@
 //! Bodies: read within a limit and a time, and parsed as JSON whatever the content type says.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -8,6 +11,7 @@ use flare_core::operations::App;
 use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use serde::{Deserialize, Serialize};
 
 use super::error::ApiError;
@@ -60,6 +64,45 @@ pub fn answer(status: StatusCode, value: &impl Serialize) -> Response {
     response
 }
 
+/// A body that says when its connection has taken all of it. Dropped before, it says nothing.
+pub struct Noticed<F> {
+    body: Body,
+    taken: Option<F>,
+}
+
+impl<F: FnOnce() + Unpin> Noticed<F> {
+    /// `taken` is called once.
+    pub fn new(body: Body, taken: F) -> Self {
+        Self { body, taken: Some(taken) }
+    }
+}
+
+impl<F: FnOnce() + Unpin> HttpBody for Noticed<F> {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let this = self.get_mut();
+        let polled = Pin::new(&mut this.body).poll_frame(context);
+        let last = matches!(polled, Poll::Ready(None)) || polled.is_ready() && this.body.is_end_stream();
+        if last && let Some(taken) = this.taken.take() {
+            taken();
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
 /// 201 with the place of what was created.
 pub fn created(location: &str, value: &impl Serialize) -> Response {
     let mut response = answer(StatusCode::CREATED, value);
@@ -67,4 +110,27 @@ pub fn created(location: &str, value: &impl Serialize) -> Response {
         response.headers_mut().insert(http::header::LOCATION, location);
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[tokio::test]
+    async fn a_body_that_is_dropped_unread_is_not_said_to_be_taken() {
+        let taken = Arc::new(AtomicUsize::new(0));
+        let body = || {
+            let taken = taken.clone();
+            Noticed::new(Body::from("messages"), move || {
+                taken.fetch_add(1, Ordering::SeqCst);
+            })
+        };
+        drop(body());
+        assert_eq!(taken.load(Ordering::SeqCst), 0);
+        assert_eq!(body().size_hint().exact(), Some(8), "its length is announced");
+        assert_eq!(body().collect().await.expect("it is in memory").to_bytes(), "messages");
+        assert_eq!(taken.load(Ordering::SeqCst), 1);
+    }
 }

@@ -237,6 +237,6 @@ mod tests {
         let parts: Vec<RateLimit> =
             spread.owners().into_iter().map(|owner| spread.share_of_rate(limit, owner)).collect();
         assert_eq!(parts.iter().map(|part| part.quantity).sum::<u32>(), 100);
-        assert_eq!(parts.iter().map(RateLimit::burst).sum::<u32>(), 10);
+        assert_eq!(parts.iter().map(RateLimit::burst).sum::<f64>(), 10.0);
     }
 }

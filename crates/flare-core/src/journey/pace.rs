@@ -100,7 +100,7 @@ impl Bucket {
 
     fn refill(&mut self, now: Duration) {
         let earned = now.saturating_sub(self.at).as_secs_f64() * self.per_second();
-        self.tokens = (self.tokens + earned).min(f64::from(self.limit.burst()));
+        self.tokens = (self.tokens + earned).min(self.limit.burst());
         self.at = now;
     }
 
@@ -156,6 +156,31 @@ mod tests {
         let mut bucket = Bucket::new(a_hundred_per_second(Some(50)), Duration::ZERO);
         assert_eq!(taken(&mut bucket, Duration::ZERO, Duration::from_micros(1)), 1);
         assert_eq!(taken(&mut bucket, Duration::from_secs(60), Duration::from_micros(1)), 50);
+    }
+
+    #[test]
+    fn a_short_interval_gives_its_rate_though_each_wait_ends_late() {
+        for (quantity, millis) in [(1, 1), (3, 10), (1, 20), (10, 100), (100, 1000)] {
+            let interval = HumanDuration(Duration::from_millis(millis));
+            let mut bucket = Bucket::new(RateLimit { quantity, interval, burst: None }, Duration::ZERO);
+            let (mut now, mut taken, mut turn) = (Duration::ZERO, 0, 0);
+            while now < Duration::from_secs(10) {
+                turn += 1;
+                match bucket.wait(now) {
+                    Duration::ZERO => {
+                        bucket.take();
+                        taken += 1;
+                    }
+                    // A timer counts whole milliseconds, and the machine is busy elsewhere now and then.
+                    wait => now += wait + Duration::from_millis(1 + turn % 4),
+                }
+            }
+            let whole = u64::from(quantity) * 10_000 / millis;
+            assert!(
+                (whole * 95 / 100..=whole + 20).contains(&taken),
+                "{quantity}/{millis}ms gave {taken} of {whole}"
+            );
+        }
     }
 
     #[test]

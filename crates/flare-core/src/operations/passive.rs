@@ -14,8 +14,8 @@ use tokio::sync::oneshot;
 use super::{App, Done, Failure};
 use crate::journey::Command;
 use crate::journey::passive::{
-    Ask, DriveOrder, Driven, Message, Open, Outcome, Outcomes, Refused, Reservation, Settlement, StreamOrder,
-    Token, Word,
+    Ask, DriveOrder, Driven, Handout, Message, Open, Outcome, Outcomes, Receipt, Refused, Reservation,
+    Settlement, StreamOrder, Token, Word,
 };
 use crate::registry::Subscription;
 
@@ -105,6 +105,11 @@ pub struct DeliverView {
 pub struct ReserveView {
     /// The notifications, perhaps none.
     messages: Vec<Message>,
+    /// Whoever has the answer says so with this, once the client's connection has taken it. Dropped unsaid, the
+    /// notifications go back.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub receipt: Option<Receipt>,
 }
 
 /// The answer of `POST .../settle`.
@@ -198,7 +203,8 @@ impl App {
             if answer.is_err() && self.is_elsewhere(&subscription).await {
                 continue;
             }
-            return Ok(ReserveView { messages: self.accepted(&subscription, answer)? });
+            let Handout { messages, receipt } = self.accepted(&subscription, answer)?;
+            return Ok(ReserveView { messages, receipt });
         }
     }
 

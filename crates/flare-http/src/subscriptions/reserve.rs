@@ -1,5 +1,6 @@
 //! `POST /resources/:rid/subscriptions/:id/reserve?quantity=&wait=&lease=`.
 
+use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use flare_core::operations::ReserveQuery;
@@ -24,7 +25,13 @@ pub async fn handle(State(app): AppState, path: Ids, uri: Uri) -> Result<Respons
             other => return Err(page::unknown(other, &["quantity", "wait", "lease"])),
         }
     }
-    Ok(body::answer(StatusCode::OK, &app.reserve(&resource, &id, reserve).await?))
+    let mut reserved = app.reserve(&resource, &id, reserve).await?;
+    let receipt = reserved.receipt.take();
+    // A connection that ends before it has taken the body drops it, and with it the receipt.
+    Ok(body::answer(StatusCode::OK, &reserved).map(|body| match receipt {
+        Some(receipt) => Body::new(body::Noticed::new(body, move || receipt.handed_over())),
+        None => body,
+    }))
 }
 
 /// What the description says of it.

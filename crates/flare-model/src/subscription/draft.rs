@@ -1,6 +1,7 @@
 //! The JSON of a subscription, as users write it. Everything is optional here; `check.rs` says what is not.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -151,7 +152,8 @@ pub struct RateLimit {
     pub quantity: u32,
     /// In this time: from 1ms to 24h.
     pub interval: HumanDuration,
-    /// How many may begin at once after a rest: from 1 to the quantity, a tenth of it where it is not given.
+    /// How many may begin at once after a rest: from 1 to the quantity. Where it is not given: a tenth of the
+    /// quantity, or one and as many as come in 10ms where that is more.
     #[schemars(range(min = 1))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<u32>,
@@ -159,9 +161,13 @@ pub struct RateLimit {
 
 impl RateLimit {
     /// How many may begin at once after a rest: as given, or a tenth of the quantity, so that even the second that
-    /// follows a rest stays near the rate.
-    pub fn burst(&self) -> u32 {
-        self.burst.unwrap_or(self.quantity / 10).max(1)
+    /// follows a rest stays near the rate. But no less than one, and what comes in the time that a busy machine may be
+    /// late by: what a bucket cannot hold is lost, and of a short interval that would be much.
+    pub fn burst(&self) -> f64 {
+        const LATE: Duration = Duration::from_millis(10);
+        let quantity = f64::from(self.quantity);
+        let meanwhile = quantity * LATE.as_secs_f64() / self.interval.0.as_secs_f64();
+        self.burst.map_or_else(|| (quantity / 10.0).floor().max(1.0 + meanwhile), f64::from)
     }
 }
 

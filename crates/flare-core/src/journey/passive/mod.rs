@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 pub use drive::{Drive, DriveOrder, Driven};
 pub use lease::Leases;
 pub use message::Message;
-pub use reserve::Reservation;
+pub use reserve::{Handout, Receipt, Reservation};
 pub use settle::{Outcome, Outcomes, Settlement, Word};
 pub use stream::{Open, Stream, StreamOrder};
 pub use token::Token;
@@ -136,7 +136,7 @@ impl Shard {
             let subscriber = &mut self.subscribers[key];
             let passive = subscriber.passive.take().unwrap_or_default();
             for reservation in passive.reservations {
-                let _ = reservation.reply.send(Ok(Vec::new()));
+                let _ = reservation.reply.send(Ok(Default::default()));
             }
         }
     }

@@ -30,8 +30,25 @@ pub struct Reservation {
     pub reply: oneshot::Sender<Result<Handout, Refused>>,
 }
 
-/// What a reservation gets.
-pub type Handout = Vec<Message>;
+/// What a reservation gets. Dropped before it is [handed over](Receipt::handed_over), its leases go back at once.
+#[derive(Default)]
+pub struct Handout {
+    /// The notifications.
+    pub messages: Vec<Message>,
+    /// Said once the client's connection has them; there is none where there is nothing to hand over.
+    pub receipt: Option<Receipt>,
+}
+
+/// The way to say that leases were handed over: until then nobody has them, and whoever drops it gives them back.
+pub struct Receipt(oneshot::Sender<()>);
+
+impl Receipt {
+    /// The client's connection has taken what was leased.
+    pub fn handed_over(self) {
+        // A thread that has stopped has recorded the leases as they are.
+        let _ = self.0.send(());
+    }
+}
 
 /// Where a batch of leases goes, once they are durable.
 enum To {
@@ -108,7 +125,7 @@ impl Shard {
                 .partition(|reservation: &Reservation| reservation.patient);
             passive.reservations = patient;
             for reservation in rest {
-                let _ = reservation.reply.send(Ok(Vec::new()));
+                let _ = reservation.reply.send(Ok(Handout::default()));
             }
         }
     }
@@ -218,16 +235,28 @@ impl Shard {
                 return;
             }
             let lost = match to {
-                To::Reservation(reply) => {
-                    reply.send(Ok(messages)).err().and_then(Result::ok).unwrap_or_default()
+                To::Reservation(reply) => hand_over(reply, messages).await,
+                To::Stream(events) => {
+                    let lost = shard.borrow_mut().send_to_stream(number, &events, messages);
+                    lost.iter().map(|message| message.token).collect()
                 }
-                To::Stream(events) => shard.borrow_mut().send_to_stream(number, &events, messages),
             };
             if !lost.is_empty() {
-                let tokens: Vec<Token> = lost.iter().map(|message| message.token).collect();
-                shard.borrow_mut().take_back(number, &tokens);
+                shard.borrow_mut().take_back(number, &lost);
             }
         });
+    }
+}
+
+/// Gives a reservation what it asked for. Returns the leases that nobody has: its caller may leave before the answer is
+/// there, and also between the answer and its way to the client.
+async fn hand_over(reply: oneshot::Sender<Result<Handout, Refused>>, messages: Vec<Message>) -> Vec<Token> {
+    let tokens = messages.iter().map(|message| message.token).collect();
+    let (taken, receipt) = oneshot::channel();
+    let _ = reply.send(Ok(Handout { messages, receipt: Some(Receipt(taken)) }));
+    match receipt.await {
+        Ok(()) => Vec::new(),
+        Err(_) => tokens,
     }
 }
 
@@ -236,5 +265,57 @@ impl Passive {
     fn forget_those_who_left(&mut self) {
         self.reservations.retain(|reservation| !reservation.reply.is_closed());
         self.streams.retain(|stream| !stream.events.is_closed());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flare_model::feed::Action;
+    use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
+    use flare_model::revision::Revision;
+    use flare_model::time::Timestamp;
+
+    fn message() -> Message {
+        let token = Token {
+            number: SubscriptionNumber(1),
+            lane: 0,
+            ordinal: Ordinal(1),
+            seq: Seq(1),
+            replay: 0,
+            attempt: 1,
+            until: Timestamp::from_millis(0),
+        };
+        let (id, document) = ("msg".to_owned(), "http://origin.test/1".to_owned());
+        let (action, revision) = (Action::Create, Revision::Integer(1));
+        Message {
+            id,
+            document,
+            action,
+            revision,
+            token,
+            headers: Default::default(),
+            body: Default::default(),
+        }
+    }
+
+    #[tokio::test]
+    async fn leases_go_back_unless_the_connection_has_taken_them() {
+        let back = async |caller: fn(oneshot::Receiver<Result<Handout, Refused>>)| {
+            let (reply, answer) = oneshot::channel();
+            let (lost, ()) = tokio::join!(hand_over(reply, vec![message()]), async { caller(answer) });
+            lost.len()
+        };
+        assert_eq!(back(drop).await, 1, "the caller left before or after it was answered, and did not look");
+        let leaves = |mut answer: oneshot::Receiver<Result<Handout, Refused>>| {
+            let handout = answer.try_recv().expect("it is answered").unwrap_or_default();
+            assert_eq!(handout.messages.len(), 1);
+        };
+        assert_eq!(back(leaves).await, 1, "the caller left with the answer in its hands");
+        let takes = |mut answer: oneshot::Receiver<Result<Handout, Refused>>| {
+            let handout = answer.try_recv().expect("it is answered").unwrap_or_default();
+            handout.receipt.expect("there is something to hand over").handed_over();
+        };
+        assert_eq!(back(takes).await, 0);
     }
 }
