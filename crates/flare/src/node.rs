@@ -295,9 +295,6 @@ fn plan(
             keep: client.excerpt_limit.as_usize(),
         },
         limits: ShardLimits {
-            // Each thread has its share, rounded up.
-            connections_per_host: client.connections_per_host.div_ceil(threads),
-            connections: client.connections.div_ceil(threads),
             connect_timeout: client.connect_timeout,
             idle_timeout: client.idle_timeout,
             record_interval: delivery.record_interval,
@@ -319,6 +316,8 @@ fn plan(
             state_bytes: delivery.state_bytes.as_usize() / threads,
             state_limit: delivery.state_limit.as_usize(),
         },
+        connections: u32::try_from(client.connections).unwrap_or(u32::MAX),
+        connections_per_host: u32::try_from(client.connections_per_host).unwrap_or(u32::MAX),
         tail_bytes: delivery.tail_bytes.as_usize(),
         page_rows: delivery.page_rows,
         page_bytes: delivery.page_bytes.as_usize(),

@@ -84,6 +84,6 @@ impl Shard {
         gauges.in_flight = self.in_flight as u64;
         gauges.connections = self.connections as u64;
         gauges.hosts = self.hosts.len() as u64;
-        gauges.open_breakers = self.hosts.iter().filter(|host| !host.breaker.is_closed()).count() as u64;
+        gauges.open_breakers = self.hosts.iter().filter(|(_, host)| !host.breaker.is_closed()).count() as u64;
     }
 }

@@ -17,6 +17,7 @@ use super::compiled::{Compiled, HostKey};
 use super::errand::Errand;
 use super::examine::{Examined, ListOwed, Owed};
 use super::passive::Ask;
+use super::permits::Permits;
 use super::subscriber::Standstill;
 use super::survey::Survey;
 use super::trial::{Trial, Tried};
@@ -33,6 +34,8 @@ pub enum Command {
         standstill: Standstill,
         /// It was created just now: changes are about to come, so its marks are raised at once.
         fresh: bool,
+        /// Its concurrency, if several threads share it.
+        permits: Option<Arc<Permits>>,
     },
     /// The settings have changed.
     Replace(Arc<Compiled>),

@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use super::change::Change;
 use super::compiled::{Compiled, HostKey};
 use super::connection::{Broken, Connection};
+use super::hosts::TURN;
 use super::judge::{Ending, Times};
 use super::message::{self, Outgoing};
 use super::shard::{Shard, Shared};
@@ -82,6 +83,7 @@ pub async fn courier(shard: Rc<RefCell<Shard>>, host: usize) {
     };
     let summons = Rc::new(Summons::default());
     let mut connection = None;
+    let turn = shared.clock.monotonic() + TURN;
     loop {
         let job = shard.borrow_mut().next_job(host);
         match job {
@@ -107,6 +109,9 @@ pub async fn courier(shard: Rc<RefCell<Shard>>, host: usize) {
                     tracer.attempted(&job, &ending, since, spans);
                 }
                 shard.borrow_mut().settle(job, &ending, times, now);
+                if now >= turn && shard.borrow().busy_courier_should_leave(host) {
+                    break;
+                }
                 if let (Ending::Answered(answer), Some(connection)) = (ending, &mut connection) {
                     connection.give_room(answer.headers);
                 }
@@ -118,6 +123,7 @@ pub async fn courier(shard: Rc<RefCell<Shard>>, host: usize) {
             }
         }
     }
+    drop(connection);
     shard.borrow_mut().courier_left(host);
 }
 
@@ -131,7 +137,7 @@ async fn wait_for_work(
 ) -> bool {
     {
         let mut shard = shard.borrow_mut();
-        if shard.stopping || shard.connection_is_wanted() {
+        if shard.stopping || shard.idle_courier_should_leave(host) {
             return false;
         }
         shard.hosts[host].idle.push(summons.clone());

@@ -6,9 +6,11 @@
 
 pub mod accept;
 mod breaker;
+mod caps;
 mod census;
 mod change;
 mod compiled;
+mod concurrency;
 mod connection;
 mod control;
 mod courier;
@@ -17,6 +19,7 @@ mod event;
 mod examine;
 mod history;
 mod homes;
+mod hosts;
 mod inspect;
 mod interest;
 mod judge;
@@ -27,6 +30,7 @@ pub mod message;
 mod pace;
 mod pages;
 pub mod passive;
+mod permits;
 mod recorder;
 mod seldom;
 mod settle;
@@ -69,10 +73,12 @@ pub use trial::{Trial, Tried};
 use crate::door::{Chance, Clock};
 use crate::observe::{self, Observe};
 use crate::telemetry::Tracer;
+use caps::Caps;
 use census::Census;
 use errand::Errand;
 use homes::{Homes, Merge, Spread};
 use pages::Pages;
+use permits::Permits;
 use shard::Shared;
 use tail::{Bell, Tails};
 
@@ -95,6 +101,10 @@ pub struct Plan {
     pub read_limits: ReadLimits,
     /// Bounds of each thread.
     pub limits: ShardLimits,
+    /// Connections to all hosts, of all threads together.
+    pub connections: u32,
+    /// Connections to one host, of all threads together.
+    pub connections_per_host: u32,
     /// Bytes of newest changes in memory.
     pub tail_bytes: usize,
     /// Rows read from the store at once.
@@ -124,6 +134,7 @@ impl Journey {
         let epoch = plan.store.ledger.next_epoch().await?;
         let bells: Vec<Arc<Bell>> = (0..plan.threads).map(|_| Arc::default()).collect();
         let observe = Observe::new(plan.observe, epoch, plan.threads);
+        let caps = Arc::new(Caps::new(plan.connections, plan.connections_per_host, bells.clone()));
         let tails = Tails::new(bells.clone(), plan.tail_bytes, observe.counts().clone());
         let tails = Arc::new(tails.traced(plan.tracer.clone()));
         plan.store.documents.watch(tails.clone());
@@ -145,6 +156,7 @@ impl Journey {
                 threads: plan.threads,
                 read_limits: plan.read_limits,
                 limits: plan.limits,
+                caps: caps.clone(),
                 report: plan.report.clone(),
                 desk: observe.desk(index),
                 tracer: plan.tracer.clone(),
@@ -193,9 +205,11 @@ impl Journey {
         for feed in opened {
             parts[spread.thread_of(feed.feed.lane)].push(feed);
         }
+        let several = spread.owners().len() > 1;
+        let permits = several.then(|| Arc::new(Permits::new(compiled.spec.concurrency)));
         for (thread, opened) in parts.into_iter().enumerate().filter(|(_, part)| !part.is_empty()) {
-            let (compiled, standstill) = (compiled.clone(), standstill.clone());
-            let open = Command::Open { compiled, opened, standstill, fresh };
+            let (compiled, standstill, permits) = (compiled.clone(), standstill.clone(), permits.clone());
+            let open = Command::Open { compiled, opened, standstill, fresh, permits };
             // A thread that has stopped takes no commands; the node is stopping.
             let _ = self.threads[thread].send(open).await;
         }

@@ -63,12 +63,15 @@ impl Shard {
     /// One attempt fewer is open.
     fn ended(&mut self, job: &Job) {
         self.in_flight -= 1;
-        self.hanging -= usize::from(job.hanging);
+        if job.hanging {
+            self.hangs_no_more();
+        }
         if self.stopping && self.in_flight == 0 {
             self.drained.notify_one();
         }
         if let Some(subscriber) = self.subscriber(job.key, job.compiled.number) {
             subscriber.in_flight -= 1;
+            self.give_back(job.key);
         }
     }
 
@@ -176,7 +179,7 @@ fn count(
     times: Times,
     monotonic: Duration,
 ) {
-    let concurrency = subscriber.concurrency;
+    let concurrency = subscriber.compiled.spec.concurrency;
     let tally = subscriber.lanes[usize::from(job.lane)].feed.tally_mut();
     match &judgement.verdict {
         Verdict::Delivered => {

@@ -1,7 +1,7 @@
 //! Spread: one delivery thread. It owns a part of the subscriptions whole, so nothing here takes a lock.
 //!
-//! Changes ring a bell; feeds parked at the end of a lane become ready and stand in the queue of their host;
-//! couriers (one per connection) take work from there. Idle subscriptions cost bytes, not tasks.
+//! Changes ring a bell; feeds parked at the end of a lane become ready and stand in the queue of their host
+//! (`hosts.rs`); couriers (one per connection) take work from there. Idle subscriptions cost bytes, not tasks.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -18,15 +18,17 @@ use slab::Slab;
 use tokio::sync::{Notify, oneshot};
 use tokio_util::task::TaskTracker;
 
-use super::breaker::{Breaker, BreakerSettings};
+use super::breaker::BreakerSettings;
+use super::caps::Caps;
 use super::compiled::HostKey;
 use super::connection::{Dialler, ReadLimits};
 use super::control::Report;
-use super::courier;
+use super::hosts::{Host, Starved};
 use super::pages::Pages;
 use super::passive::PassiveLimits;
 use super::states::States;
 use super::subscriber::Subscriber;
+use super::tail::Rung;
 use crate::door::{Chance, Clock};
 use crate::observe::Desk;
 use crate::telemetry::Tracer;
@@ -51,6 +53,8 @@ pub struct Shared {
     pub read_limits: ReadLimits,
     /// Settings.
     pub limits: ShardLimits,
+    /// What all threads together may have open.
+    pub caps: Arc<Caps>,
     /// What the node is told: disabled subscriptions, fatal errors.
     pub report: Report,
     /// Where attempts that have ended are kept.
@@ -62,10 +66,6 @@ pub struct Shared {
 /// Bounds of a delivery thread.
 #[derive(Clone, Copy, Debug)]
 pub struct ShardLimits {
-    /// Connections to one host, for this thread.
-    pub connections_per_host: usize,
-    /// Connections in all, for this thread.
-    pub connections: usize,
     /// How long opening one may take.
     pub connect_timeout: Duration,
     /// How long an idle one is kept.
@@ -104,9 +104,9 @@ pub struct Shard {
     pub by_number: HashMap<SubscriptionNumber, usize>,
     /// Bound: each subscription once for each of its lanes.
     parked: HashMap<LaneId, Vec<(usize, SubscriptionNumber)>>,
-    /// By the index in `host_index`.
-    pub hosts: Vec<Host>,
-    host_index: HashMap<HostKey, usize>,
+    /// By the index in `host_index`. Bound: those that its subscriptions send to, or that couriers are on the way to.
+    pub hosts: Slab<Host>,
+    pub(super) host_index: HashMap<HostKey, usize>,
     /// Bound: one per document that waits, and one per subscription.
     alarms: BinaryHeap<Reverse<(Duration, Alarm)>>,
     /// Rung when an alarm is set before all others.
@@ -115,12 +115,10 @@ pub struct Shard {
     pub unrecorded: Unrecorded,
     /// Connections open or opening.
     pub(super) connections: usize,
-    /// Hosts that have one of them.
-    served_hosts: usize,
-    /// Hosts that wait for a connection. Bound: each host once.
-    starved: VecDeque<usize>,
-    /// Attempts of hanging clients, which together get half of the connections.
-    pub hanging: usize,
+    /// Hosts that wait for a connection.
+    pub(super) starved: Starved,
+    /// Subscriptions whose clients hang and that wait to ask them. Bound: each once.
+    pub(super) hanging: VecDeque<(usize, SubscriptionNumber)>,
     /// No attempt begins any more.
     pub stopping: bool,
     /// The recorder ends.
@@ -175,23 +173,6 @@ impl Unrecorded {
     }
 }
 
-/// A destination.
-pub struct Host {
-    /// Where it is.
-    pub key: HostKey,
-    /// Subscriptions with something to take, served in turn. Bound: each once.
-    pub ready: VecDeque<usize>,
-    /// Attempts decided elsewhere that go here. Bound: the concurrency of the subscriptions.
-    pub handed: VecDeque<courier::Job>,
-    /// Couriers with nothing to do.
-    pub idle: Vec<Rc<courier::Summons>>,
-    /// Couriers in all.
-    pub couriers: usize,
-    /// Whether it is tried at all.
-    pub breaker: Breaker,
-    starved: bool,
-}
-
 /// What happens at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Alarm {
@@ -216,15 +197,14 @@ impl Shard {
                 subscribers: Slab::new(),
                 by_number: HashMap::new(),
                 parked: HashMap::new(),
-                hosts: Vec::new(),
+                hosts: Slab::new(),
                 host_index: HashMap::new(),
                 alarms: BinaryHeap::new(),
                 alarm_set: Rc::default(),
                 unrecorded: Unrecorded::default(),
                 connections: 0,
-                served_hosts: 0,
-                starved: VecDeque::new(),
-                hanging: 0,
+                starved: Starved::default(),
+                hanging: VecDeque::new(),
                 stopping: false,
                 closing: false,
                 drained: Rc::default(),
@@ -246,27 +226,16 @@ impl Shard {
         self.subscribers.get_mut(key).filter(|subscriber| subscriber.compiled.number == number)
     }
 
-    /// The index of a host, made on first use.
-    pub fn host(&mut self, key: &HostKey) -> usize {
-        if let Some(index) = self.host_index.get(key) {
-            return *index;
+    /// The bell was rung.
+    pub fn rung(&mut self, rung: Rung) {
+        self.lanes_moved(rung.lanes);
+        for call in rung.calls {
+            self.called(call);
         }
-        let index = self.hosts.len();
-        self.hosts.push(Host {
-            key: key.clone(),
-            ready: VecDeque::new(),
-            handed: VecDeque::new(),
-            idle: Vec::new(),
-            couriers: 0,
-            breaker: Breaker::default(),
-            starved: false,
-        });
-        self.host_index.insert(key.clone(), index);
-        index
     }
 
     /// Lanes have moved: whoever is parked at their end has something to read.
-    pub fn lanes_moved(&mut self, lanes: Vec<LaneId>) {
+    fn lanes_moved(&mut self, lanes: Vec<LaneId>) {
         for lane in lanes {
             for (key, number) in self.parked.remove(&lane).unwrap_or_default() {
                 let Some(subscriber) = self.subscriber(key, number) else { continue };
@@ -317,69 +286,15 @@ impl Shard {
         let subscriber = self.subscribers.get_mut(key)?;
         let nothing = subscriber.unread.is_empty() && subscriber.due.is_empty();
         let stands = subscriber.stands() || self.stopping;
-        let full = subscriber.in_flight >= subscriber.room();
+        let full = subscriber.in_flight >= subscriber.room() || subscriber.waits_for_concurrency();
         if nothing || stands || full || subscriber.queued {
+            self.rest(key);
             return None;
         }
         subscriber.queued = true;
         let host = subscriber.host;
         self.hosts[host].ready.push_back(key);
         Some(host)
-    }
-
-    /// Gets a courier for a host: an idle one, or a new one where there is room.
-    pub fn summon(&mut self, index: usize) {
-        let limits = &self.shared.limits;
-        let host = &mut self.hosts[index];
-        if let Some(summons) = host.idle.pop() {
-            summons.wake();
-            return;
-        }
-        if host.couriers >= limits.connections_per_host {
-            return;
-        }
-        // Hosts without a connection can have one whatever the others take, up to half of all: clients that hang
-        // must not take the last connection from one that does not.
-        let unserved = self.hosts.len() - self.served_hosts;
-        let host = &mut self.hosts[index];
-        let kept = if host.couriers == 0 { 0 } else { unserved.min(limits.connections / 2) };
-        if self.connections + kept >= limits.connections {
-            if !host.starved {
-                host.starved = true;
-                self.starved.push_back(index);
-                self.dismiss_an_idle_courier();
-            }
-            return;
-        }
-        self.served_hosts += usize::from(host.couriers == 0);
-        host.couriers += 1;
-        self.connections += 1;
-        let shard = self.handle();
-        self.tasks.spawn_local(courier::courier(shard, index));
-    }
-
-    fn dismiss_an_idle_courier(&mut self) {
-        if let Some(summons) = self.hosts.iter_mut().find_map(|host| host.idle.pop()) {
-            summons.dismiss();
-        }
-    }
-
-    /// Whether a courier that has nothing to do should leave, because another host waits for a connection.
-    pub fn connection_is_wanted(&self) -> bool {
-        !self.starved.is_empty()
-    }
-
-    /// A courier has left.
-    pub fn courier_left(&mut self, index: usize) {
-        self.hosts[index].couriers -= 1;
-        self.served_hosts -= usize::from(self.hosts[index].couriers == 0);
-        self.connections -= 1;
-        if let Some(next) = self.starved.pop_front() {
-            self.hosts[next].starved = false;
-            self.summon(next);
-        } else if !self.hosts[index].ready.is_empty() || !self.hosts[index].handed.is_empty() {
-            self.summon(index);
-        }
     }
 
     /// A feed has something to record.
@@ -470,11 +385,9 @@ impl Shard {
                         self.ready(key);
                     }
                 }
-                Alarm::Host(host) => {
-                    if !self.hosts[host].ready.is_empty() || !self.hosts[host].handed.is_empty() {
-                        self.summon(host);
-                    }
-                }
+                // Perhaps another one by now, which finds nothing to do.
+                Alarm::Host(host) if self.hosts.contains(host) => self.summon_if_needed(host),
+                Alarm::Host(_) => {}
                 Alarm::Leases(key, number) => self.expire_leases(key, number),
                 Alarm::Retry(key, number, lane, ordinal, due) => {
                     let Some(subscriber) = self.subscriber(key, number) else { continue };

@@ -9,6 +9,7 @@ use flare_model::ids::{FeedId, Ordinal};
 
 use super::change::Change;
 use super::compiled::Compiled;
+use super::concurrency::Borrowed;
 use super::courier::Job;
 use super::history::Looked;
 use super::homes::Spread;
@@ -45,14 +46,16 @@ pub struct Subscriber {
     pub due: VecDeque<(u8, Ordinal)>,
     /// How it is spread over the threads.
     pub spread: Spread,
-    /// How many attempts this thread may have open of the subscription's concurrency.
-    pub concurrency: u32,
+    /// What this thread has of its concurrency, if several threads share it.
+    pub borrowed: Option<Box<Borrowed>>,
     /// Attempts open now.
     pub in_flight: u32,
     /// Its lanes are about to go to other threads: nothing begins any more, and this is told when nothing is open.
     pub leaving: Option<Leaving>,
     /// Whether it stands in its host's queue.
     pub queued: bool,
+    /// Whether it is among those that hang and wait to be asked.
+    pub waits_to_hang: bool,
     /// Where most of its notifications go.
     pub host: usize,
     /// By action, where they go.
@@ -123,8 +126,13 @@ impl Subscriber {
 
     /// How many attempts may be open now.
     pub fn room(&self) -> u32 {
-        let most = self.fortune.room(self.concurrency);
+        let most = self.fortune.room(self.compiled.spec.concurrency);
         self.passive.as_ref().map_or(most, |passive| passive.room(self.in_flight).min(most))
+    }
+
+    /// Whether other threads have all of its concurrency that this one does not.
+    pub fn waits_for_concurrency(&self) -> bool {
+        self.borrowed.as_ref().is_some_and(|borrowed| borrowed.is_waiting(self.in_flight))
     }
 
     /// The delivery on request that an attempt is part of.

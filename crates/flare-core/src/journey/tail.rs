@@ -13,6 +13,7 @@ use flare_provider::Witness;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 
+use super::caps::Call;
 use super::change::Change;
 use crate::observe::Counts;
 use crate::telemetry::Tracer;
@@ -180,26 +181,40 @@ impl LaneTail {
     }
 }
 
-/// How a delivery thread hears that lanes have moved.
+/// How a delivery thread hears that lanes have moved, or that it may open something.
 #[derive(Default)]
 pub struct Bell {
-    /// Bound: the lanes that have a feed parked on that thread; each is in it once.
-    rung: Mutex<Vec<LaneId>>,
+    rung: Mutex<Rung>,
     notify: Notify,
+}
+
+/// Why a bell was rung.
+#[derive(Default)]
+pub struct Rung {
+    /// Lanes that moved. Bound: those that have a feed parked on that thread; each is in it once.
+    pub lanes: Vec<LaneId>,
+    /// What the thread is called for. Bound: what threads stand in line for, each once for each thread.
+    pub calls: Vec<Call>,
 }
 
 impl Bell {
     fn ring(&self, lane: LaneId) {
-        self.rung.lock().push(lane);
+        self.rung.lock().lanes.push(lane);
         self.notify.notify_one();
     }
 
-    /// Waits for a ring and takes the lanes that moved.
-    pub async fn heard(&self) -> Vec<LaneId> {
+    /// Calls the thread.
+    pub fn call(&self, call: Call) {
+        self.rung.lock().calls.push(call);
+        self.notify.notify_one();
+    }
+
+    /// Waits for a ring and takes what there is.
+    pub async fn heard(&self) -> Rung {
         loop {
-            let lanes = std::mem::take(&mut *self.rung.lock());
-            if !lanes.is_empty() {
-                return lanes;
+            let rung = std::mem::take(&mut *self.rung.lock());
+            if !rung.lanes.is_empty() || !rung.calls.is_empty() {
+                return rung;
             }
             self.notify.notified().await;
         }
@@ -376,9 +391,9 @@ mod tests {
         let tail = tails.lane(LANE, Seq(0));
         assert!(tail.park(Seq(0), 0));
         tails.committed(vec![document(1, 1)]);
-        assert_eq!(bell.heard().await, vec![LANE]);
+        assert_eq!(bell.heard().await.lanes, vec![LANE]);
         tails.committed(vec![document(2, 2)]);
-        assert!(bell.rung.lock().is_empty(), "nobody is parked");
+        assert!(bell.rung.lock().lanes.is_empty(), "nobody is parked");
         assert!(!tail.park(Seq(1), 0), "there is a change already");
     }
 }

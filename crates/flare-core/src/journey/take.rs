@@ -79,6 +79,7 @@ impl Shard {
                 turn = Some(Turn::begin(&subscriber.compiled, &*self.shared.clock));
             }
             let Some((lane, attempt, change)) = self.take(key) else {
+                self.took_nothing(key);
                 self.drive_may_end(key);
                 // Many subscriptions whose expressions find nothing must not keep the thread either.
                 let over = turn.as_ref().and_then(|turn| turn.is_over(&*self.shared.clock));
@@ -112,7 +113,6 @@ impl Shard {
         let drive = subscriber.passive.as_mut().and_then(|passive| passive.drive.as_mut());
         let driven = drive.map(Drive::begins).is_some();
         let hanging = subscriber.fortune.hangs;
-        self.hanging += usize::from(hanging);
         let span = change.trace().and(self.shared.tracer.as_ref()).map(|tracer| tracer.new_span());
         Job {
             key,
@@ -130,16 +130,11 @@ impl Shard {
 
     fn take(&mut self, key: usize) -> Option<(u8, Attempt, Arc<Change>)> {
         let now = self.shared.clock.monotonic();
-        let half = self.shared.limits.connections.div_ceil(2);
         let subscriber = &mut self.subscribers[key];
         if self.stopping || subscriber.stands() {
             return None;
         }
         if subscriber.in_flight >= subscriber.room() {
-            return None;
-        }
-        if subscriber.fortune.hangs && self.hanging >= half {
-            self.wake_at(key, now + Duration::from_millis(50));
             return None;
         }
         let probe_at =
@@ -156,7 +151,16 @@ impl Shard {
                 return None;
             }
         }
-        self.take_due(key).or_else(|| self.take_unread(key))
+        // What is shared comes last: it is not kept for somebody who cannot use it.
+        let hangs = subscriber.fortune.hangs;
+        if !self.may_begin(key) || hangs && !self.may_hang(key) {
+            return None;
+        }
+        let taken = self.take_due(key).or_else(|| self.take_unread(key));
+        if hangs && taken.is_none() {
+            self.hangs_no_more();
+        }
+        taken
     }
 
     /// A retry, or a document that changed while it was in flight.

@@ -15,11 +15,13 @@ use tokio_util::task::TaskTracker;
 
 use super::census;
 use super::compiled::Compiled;
+use super::concurrency::Borrowed;
 use super::control::Command;
 use super::errand;
 use super::homes::Spread;
 use super::lanes::{Lanes, Noted};
 use super::pace::{Bucket, Fortune};
+use super::permits::Permits;
 use super::recorder;
 use super::shard::{Shard, Shared};
 use super::subscriber::{FeedLane, Standstill, Subscriber};
@@ -55,7 +57,7 @@ async fn serve(
     let stopped = loop {
         let next = shard.borrow_mut().ring_alarms().unwrap_or(Duration::from_secs(3600));
         tokio::select! {
-            lanes = bell.heard() => shard.borrow_mut().lanes_moved(lanes),
+            rung = bell.heard() => shard.borrow_mut().rung(rung),
             () = tokio::time::sleep(next) => {}
             () = alarm_set.notified() => {}
             command = commands.recv() => match command {
@@ -76,7 +78,10 @@ async fn stop(shard: &Rc<RefCell<Shard>>, recording: tokio::task::JoinHandle<()>
     let drained = {
         let mut shard = shard.borrow_mut();
         shard.stopping = true;
-        shard.hosts.iter_mut().for_each(|host| host.idle.drain(..).for_each(|summons| summons.dismiss()));
+        shard
+            .hosts
+            .iter_mut()
+            .for_each(|(_, host)| host.idle.drain(..).for_each(|summons| summons.dismiss()));
         shard.drained.clone()
     };
     while shard.borrow().in_flight > 0 {
@@ -94,8 +99,8 @@ fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
     let mut shard = shard.borrow_mut();
     let shard = &mut *shard;
     match command {
-        Command::Open { compiled, opened, standstill, fresh } => {
-            let key = shard.open(tails, compiled, opened, standstill);
+        Command::Open { compiled, opened, standstill, fresh, permits } => {
+            let key = shard.open(tails, compiled, opened, standstill, permits);
             if fresh {
                 shard.raise_marks(key);
             }
@@ -196,9 +201,10 @@ impl Shard {
         compiled: Arc<Compiled>,
         opened: Vec<Opened>,
         standstill: Standstill,
+        permits: Option<Arc<Permits>>,
     ) -> usize {
         let number = compiled.number;
-        let hosts = [0, 1, 2].map(|action| self.host(&compiled.requests[action].host));
+        let hosts = self.use_hosts(&compiled);
         let resource = compiled.resource.number;
         let keeps_state = compiled.spec.keeps_state();
         if keeps_state {
@@ -233,7 +239,8 @@ impl Shard {
         let mut lanes: Lanes = lanes.collect();
         select(&compiled, &mut lanes);
         let spread = compiled.spread(self.shared.threads);
-        let concurrency = spread.share(compiled.spec.concurrency, self.thread);
+        let part = spread.share(compiled.spec.concurrency, self.thread);
+        let borrowed = permits.map(|permits| Box::new(Borrowed::new(permits, part)));
         let limit = compiled.spec.rate_limit.map(|limit| spread.share_of_rate(limit, self.thread));
         let now = self.shared.clock.monotonic();
         let key = self.subscribers.insert(Subscriber {
@@ -243,10 +250,11 @@ impl Shard {
             unread: Default::default(),
             due: Default::default(),
             spread,
-            concurrency,
+            borrowed,
             in_flight: 0,
             leaving: None,
             queued: false,
+            waits_to_hang: false,
             host: hosts[1],
             hosts,
             fortune: Fortune::default(),
@@ -320,13 +328,14 @@ impl Shard {
 
     fn replace(&mut self, compiled: Arc<Compiled>) {
         let Some(&key) = self.by_number.get(&compiled.number) else { return };
-        let hosts = [0, 1, 2].map(|action| self.host(&compiled.requests[action].host));
+        let hosts = self.use_hosts(&compiled);
         let now = self.shared.clock.monotonic();
         let (thread, threads) = (self.thread, self.shared.threads);
         let subscriber = &mut self.subscribers[key];
         // Its lanes stay where they are until they are sent elsewhere, and its parts are shared out as they are.
         let spread = Spread { shards: subscriber.spread.shards, ..compiled.spread(threads) };
-        subscriber.concurrency = spread.share(compiled.spec.concurrency, thread).max(1);
+        let (concurrency, part) =
+            (compiled.spec.concurrency, spread.share(compiled.spec.concurrency, thread));
         if subscriber.compiled.spec.rate_limit != compiled.spec.rate_limit {
             let limit = compiled.spec.rate_limit.map(|limit| spread.share_of_rate(limit, thread));
             subscriber.bucket = limit.map(|limit| Bucket::new(limit, now));
@@ -334,11 +343,14 @@ impl Shard {
         subscriber.compiled = compiled;
         let keeps_state = subscriber.compiled.spec.keeps_state();
         subscriber.lanes.iter_mut().for_each(|lane| lane.feed.keep_states(keeps_state));
+        self.change_concurrency(key, concurrency, part);
         self.follow(key);
         let subscriber = &mut self.subscribers[key];
         // It may stand in the queue of the host it had: that queue serves it once more, which is harmless.
         subscriber.host = hosts[1];
-        subscriber.hosts = hosts;
+        let before = std::mem::replace(&mut subscriber.hosts, hosts);
+        self.leave_hosts(before);
+        let subscriber = &mut self.subscribers[key];
         select(&subscriber.compiled, &mut subscriber.lanes);
         for lane in subscriber.lanes.numbers() {
             self.mark_dirty(key, lane, false);
@@ -380,7 +392,11 @@ impl Shard {
 
     pub(super) fn remove(&mut self, number: SubscriptionNumber) {
         if let Some(key) = self.by_number.remove(&number) {
-            self.subscribers.remove(key);
+            let removed = self.subscribers.remove(key);
+            self.leave_hosts(removed.hosts);
+            if let Some(borrowed) = removed.borrowed {
+                self.borrow_no_more(number, &borrowed);
+            }
         }
     }
 

@@ -13,6 +13,7 @@ mod support;
 mod attempts;
 mod boards;
 mod bulk;
+mod caps;
 mod clocks;
 mod commands;
 mod content;
