@@ -73,14 +73,11 @@ impl Shard {
         lagging.sum()
     }
 
-    /// What a feed needs of its lane's tombstones.
+    /// What a feed needs of its lane's tombstones, after a crash too.
     pub(super) fn needs(&self, number: SubscriptionNumber, lane: u8) -> Option<Needs> {
         let subscriber = &self.subscribers[*self.by_number.get(&number)?];
         let feed = &subscriber.lanes.get(lane)?.feed;
-        let mut documents = feed.held() | feed.doubt();
-        documents |= feed.dead();
-        documents.extend(feed.waiting().keys().map(|ordinal| ordinal.0));
-        Some(Needs { cursor: feed.cursor(), documents })
+        Some(Needs { cursor: feed.cursor(), documents: feed.needed() })
     }
 
     /// Which documents were given up, by lane.

@@ -17,6 +17,8 @@ mod courier;
 mod errand;
 mod event;
 mod examine;
+#[cfg(test)]
+mod fixture;
 mod history;
 mod homes;
 mod hosts;

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use flare_model::ids::SubscriptionNumber;
+use flare_model::feed::{Receipt, Taken};
 use flare_provider::{ErrorKind, FeedWrite};
 
 use super::shard::{FeedKey, Shard};
@@ -47,7 +47,9 @@ pub async fn recorder(shard: Rc<RefCell<Shard>>) {
         }
         let wait = not_before.saturating_sub(shared.clock.monotonic());
         let urgent = shard.borrow().unrecorded.is_urgent();
-        if !urgent && !wait.is_zero() {
+        // What is not urgent has its turn in its time, however much is urgent meanwhile.
+        let due = wait.is_zero();
+        if !urgent && !due {
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 () = hurry.notified() => continue,
@@ -55,7 +57,7 @@ pub async fn recorder(shard: Rc<RefCell<Shard>>) {
             continue;
         }
         let began = shared.clock.monotonic();
-        let (entries, waiters) = shard.borrow_mut().unrecorded.take();
+        let (entries, waiters) = shard.borrow_mut().unrecorded.take(due);
         for batch in entries.chunks(BATCH) {
             if !write(&shard, batch).await {
                 // The node ends. Whoever waits is told nothing: it is not durable.
@@ -65,7 +67,7 @@ pub async fn recorder(shard: Rc<RefCell<Shard>>) {
         for waiter in waiters {
             let _ = waiter.send(());
         }
-        if !urgent {
+        if due {
             let ended = shared.clock.monotonic();
             let pause = (ended - began).saturating_mul(SHARE).min(LONGEST);
             not_before = ended + pause.max(shared.limits.record_interval);
@@ -128,9 +130,9 @@ async fn write(shard: &Rc<RefCell<Shard>>, batch: &[FeedKey]) -> bool {
     };
     shared.desk.counts.recorded(entries.len(), shared.clock.monotonic().saturating_sub(began));
     let mut shard = shard.borrow_mut();
-    for ((key, number, lane), outcome) in entries.into_iter().zip(outcomes) {
+    for ((feed, receipt), outcome) in entries.into_iter().zip(outcomes) {
         match outcome {
-            Ok(()) => shard.recorded(key, number, lane),
+            Ok(()) => shard.recorded(feed, receipt),
             // The subscription was deleted; the command that removes it here is on its way.
             Err(error) if error.kind == ErrorKind::Conflict => {}
             Err(error) => {
@@ -142,21 +144,23 @@ async fn write(shard: &Rc<RefCell<Shard>>, batch: &[FeedKey]) -> bool {
     true
 }
 
-fn collect(shard: &mut Shard, batch: &[FeedKey]) -> (Vec<FeedWrite>, Vec<FeedKey>) {
+/// The records of some feeds, and what says for each that it was taken.
+fn collect(shard: &mut Shard, batch: &[FeedKey]) -> (Vec<FeedWrite>, Vec<(FeedKey, Receipt)>) {
     let epoch = shard.shared.epoch;
     let mut writes = Vec::with_capacity(batch.len());
     let mut entries = Vec::with_capacity(batch.len());
-    for (key, number, lane) in batch {
-        let Some(subscriber) = shard.subscriber(*key, *number) else { continue };
-        let Some(slot) = subscriber.lanes.get_mut(*lane) else { continue };
+    for entry in batch {
+        let (key, number, lane) = *entry;
+        let Some(subscriber) = shard.subscriber(key, number) else { continue };
+        let Some(slot) = subscriber.lanes.get_mut(lane) else { continue };
         (slot.dirty, slot.hurries) = (false, false);
         match slot.feed.take_record() {
-            Some(record) => {
+            Some(Taken { record, receipt }) => {
                 writes.push(FeedWrite { feed: slot.id, epoch, record });
-                entries.push((*key, *number, *lane));
+                entries.push((*entry, receipt));
             }
-            // Recorded meanwhile with the urgent ones.
-            None if slot.wants_record => shard.recorded(*key, *number, *lane),
+            // All of it is durable: it was recorded meanwhile with the urgent ones, or there was nothing.
+            None if slot.wants_record && !slot.feed.is_changed() => shard.goes_on(*entry),
             None => {}
         }
     }
@@ -165,10 +169,19 @@ fn collect(shard: &mut Shard, batch: &[FeedKey]) -> (Vec<FeedWrite>, Vec<FeedKey
 
 impl Shard {
     /// A feed's record is durable: whatever waited for it goes on.
-    fn recorded(&mut self, key: usize, number: SubscriptionNumber, lane: u8) {
+    fn recorded(&mut self, feed: FeedKey, receipt: Receipt) {
+        let (key, number, lane) = feed;
         let Some(subscriber) = self.subscriber(key, number) else { return };
         let Some(slot) = subscriber.lanes.get_mut(lane) else { return };
-        slot.feed.recorded();
+        slot.feed.recorded(receipt);
+        self.record_what_changed(key, lane);
+        self.goes_on(feed);
+    }
+
+    /// All that something of a feed waited for is durable.
+    fn goes_on(&mut self, (key, number, lane): FeedKey) {
+        let Some(subscriber) = self.subscriber(key, number) else { return };
+        let Some(slot) = subscriber.lanes.get_mut(lane) else { return };
         // What was asked for while the record was under way waits for the next one.
         let (later, now) = slot.swept.drain(..).partition(|ordinal| slot.feed.is_unrecorded(*ordinal));
         slot.swept = later;
@@ -182,5 +195,147 @@ impl Shard {
         }
         super::sweeping::go_on(self, key);
         self.ready(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flare_model::feed::{Action, Feed, Saved, Standing, State, Trouble};
+    use flare_model::ids::{Ordinal, Seq};
+    use flare_model::time::Timestamp;
+    use tokio::sync::oneshot;
+    use tokio::task::LocalSet;
+
+    use super::super::fixture::{Thread, marked};
+    use super::super::subscriber::Standstill;
+    use super::*;
+
+    fn feed(shard: &mut Shard, (key, _, lane): FeedKey) -> &mut Feed {
+        &mut shard.subscribers[key].lanes[usize::from(lane)].feed
+    }
+
+    /// What the recorder would write now, and whoever wants to know.
+    fn next(shard: &mut Shard) -> (Vec<FeedWrite>, Vec<(FeedKey, Receipt)>, Vec<oneshot::Sender<()>>) {
+        let (entries, waiters) = shard.unrecorded.take(true);
+        let (writes, receipts) = collect(shard, &entries);
+        (writes, receipts, waiters)
+    }
+
+    #[tokio::test]
+    async fn asking_for_a_record_of_a_lane_with_nothing_to_record_leaves_its_mark() {
+        let all = async {
+            let thread = Thread::new().await;
+            let entry = thread.open(1, marked(50), Standstill::None);
+            let mut shard = thread.shard.borrow_mut();
+            let (reply, mut told) = oneshot::channel();
+            shard.record_now(entry.1, reply);
+            let (writes, _, waiters) = next(&mut shard);
+            assert!(writes.is_empty(), "nothing has changed");
+            waiters.into_iter().for_each(|waiter| waiter.send(()).expect("someone waits"));
+            assert_eq!(told.try_recv(), Ok(()));
+            let subscriber = &shard.subscribers[entry.0];
+            assert!(!subscriber.lanes[0].wants_record, "and nothing waits for it");
+            feed(&mut shard, entry).tally_mut().failed += 1;
+            shard.mark_dirty(entry.0, 0, true);
+            assert_eq!(next(&mut shard).0[0].record.issued, Seq(50));
+        };
+        LocalSet::new().run_until(all).await;
+    }
+
+    #[tokio::test]
+    async fn a_lane_that_is_let_go_while_a_record_is_under_way_goes_without_a_mark() {
+        let all = async {
+            let thread = Thread::new().await;
+            let entry = thread.open(1, Saved::default(), Standstill::None);
+            let mut shard = thread.shard.borrow_mut();
+            feed(&mut shard, entry).want_issue(Seq(100));
+            shard.mark_dirty(entry.0, 0, false);
+            let (_, mut receipts, _) = next(&mut shard);
+            let (reply, _told) = oneshot::channel();
+            shard.release(entry.1, reply);
+            let (entry, receipt) = receipts.pop().expect("a mark is asked for");
+            shard.recorded(entry, receipt);
+            let (writes, ..) = next(&mut shard);
+            assert_eq!(writes[0].record.issued, Seq(0), "or its next owner would doubt what it has sent");
+        };
+        LocalSet::new().run_until(all).await;
+    }
+
+    #[tokio::test]
+    async fn a_subscription_that_is_paused_takes_its_marks_back_with_what_else_there_is_to_record() {
+        let all = async {
+            let thread = Thread::new().await;
+            let entry = thread.open(1, Saved::default(), Standstill::None);
+            let mut shard = thread.shard.borrow_mut();
+            feed(&mut shard, entry).want_issue(Seq(100));
+            shard.mark_dirty(entry.0, 0, false);
+            let (_, mut receipts, _) = next(&mut shard);
+            let (entry, receipt) = receipts.pop().expect("a mark is asked for");
+            shard.recorded(entry, receipt);
+            shard.stand(entry.1, Standstill::Paused, None);
+            let (writes, ..) = next(&mut shard);
+            assert_eq!(writes.iter().map(|write| write.record.issued).collect::<Vec<_>>(), [Seq(0)]);
+        };
+        LocalSet::new().run_until(all).await;
+    }
+
+    #[tokio::test]
+    async fn the_time_of_a_pause_is_recorded() {
+        let all = async {
+            let thread = Thread::new().await;
+            let (ordinal, began) = (Ordinal(1), Timestamp::from_millis(1_000));
+            let trouble = Trouble {
+                attempts: 1,
+                first_attempt_at: began,
+                last_attempt_at: began,
+                action: Action::Create,
+                status: Some(503),
+                error: None,
+                response: None,
+            };
+            let standing = Standing {
+                ordinal,
+                seq: Seq(1),
+                doubt: false,
+                state: State::Waiting { due: began },
+                replay: 0,
+                trouble: Some(Box::new(trouble)),
+            };
+            let saved = Saved { cursor: Seq(1), standings: vec![standing], ..Saved::default() };
+            let entry = thread.open(1, saved, Standstill::Paused);
+            let mut shard = thread.shard.borrow_mut();
+            let now = shard.shared.clock.now();
+            shard.stand(entry.1, Standstill::None, Some(began));
+            let (writes, ..) = next(&mut shard);
+            let standing = writes[0].record.standings[0].trouble.as_ref().expect("it was tried");
+            assert!(standing.first_attempt_at >= now, "a crash now must not have it given up");
+        };
+        LocalSet::new().run_until(all).await;
+    }
+
+    #[tokio::test]
+    async fn what_is_not_urgent_is_recorded_however_much_is_urgent() {
+        let all = async {
+            let thread = Thread::new().await;
+            let patient = thread.open(1, Saved::default(), Standstill::None);
+            let urgent = thread.open(2, Saved::default(), Standstill::None);
+            let recording = tokio::task::spawn_local(recorder(thread.shard.clone()));
+            let change = |entry: FeedKey, urgent: bool| {
+                let mut shard = thread.shard.borrow_mut();
+                feed(&mut shard, entry).tally_mut().failed += 1;
+                shard.mark_dirty(entry.0, 0, urgent);
+            };
+            change(patient, false);
+            let is_waiting = || feed(&mut thread.shard.borrow_mut(), patient).is_changed();
+            let turns = async {
+                while is_waiting() {
+                    change(urgent, true);
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(20), turns).await.expect("it has its turn");
+            finish(&thread.shard, recording).await;
+        };
+        LocalSet::new().run_until(all).await;
     }
 }

@@ -93,6 +93,7 @@ impl Shard {
         }
         self.mark_dirty(key, lane, false);
         sweeping::go_on(self, key);
+        self.rest_when_quiet(key);
         self.leave_when_drained(key);
         self.ready_for(key, host);
     }

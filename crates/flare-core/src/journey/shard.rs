@@ -158,12 +158,13 @@ impl Unrecorded {
         !self.urgent.is_empty() || !self.waiters.is_empty()
     }
 
-    /// What is to be written next, and who wants to know. Whoever waits wants all that was known when it asked,
-    /// and some of that may be in a list that is not urgent: its feed was urgent already, for an earlier record.
-    pub fn take(&mut self) -> (Vec<FeedKey>, Vec<oneshot::Sender<()>>) {
+    /// What is to be written next, and who wants to know: the urgent ones, and if it is time for them, `all`. Whoever
+    /// waits wants all that was known when it asked, and some of that may be in a list that is not urgent: its feed
+    /// was urgent already, for an earlier record.
+    pub fn take(&mut self, all: bool) -> (Vec<FeedKey>, Vec<oneshot::Sender<()>>) {
         let waiters = std::mem::take(&mut self.waiters);
         let mut entries = std::mem::take(&mut self.urgent);
-        if !waiters.is_empty() || entries.is_empty() {
+        if !waiters.is_empty() || all {
             entries.append(&mut self.feeds);
         }
         // Twice in one write, a feed would count as recorded before it is.
@@ -315,6 +316,14 @@ impl Shard {
                 self.unrecorded.rung.notify_one();
             }
             self.unrecorded.feeds.push((key, number, lane));
+        }
+    }
+
+    /// A feed may have something to record: if so, it is recorded soon.
+    pub fn record_what_changed(&mut self, key: usize, lane: u8) {
+        let slot = self.subscribers[key].lanes.get(lane);
+        if slot.is_some_and(|slot| slot.feed.is_changed() && !slot.dirty) {
+            self.mark_dirty(key, lane, false);
         }
     }
 

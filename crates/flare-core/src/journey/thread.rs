@@ -195,7 +195,7 @@ fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
 }
 
 impl Shard {
-    fn open(
+    pub(super) fn open(
         &mut self,
         tails: &Tails,
         compiled: Arc<Compiled>,
@@ -269,8 +269,11 @@ impl Shard {
         self.change_mode(key);
         self.watch_leases(key);
         self.set_going(key);
-        // A filter that was changed before the last end and not swept for is now.
-        self.record_soon(key);
+        self.rest_when_quiet(key);
+        // A filter that was changed before the last end and not swept for is now; a log may be another one.
+        for lane in self.subscribers[key].lanes.numbers() {
+            self.record_what_changed(key, lane);
+        }
         key
     }
 
@@ -360,22 +363,19 @@ impl Shard {
         self.ready(key);
     }
 
-    /// What a filter made the feeds of a subscription keep goes out with the next record.
-    fn record_soon(&mut self, key: usize) {
-        let kept = self.subscribers[key].lanes.iter().filter(|lane| lane.feed.filtering().is_some());
-        let kept: Vec<u8> = kept.map(|lane| lane.id.lane).collect();
-        for lane in kept {
-            self.mark_dirty(key, lane, false);
-        }
-    }
-
-    fn stand(&mut self, number: SubscriptionNumber, standstill: Standstill, paused_since: Option<Timestamp>) {
+    pub(super) fn stand(
+        &mut self,
+        number: SubscriptionNumber,
+        standstill: Standstill,
+        paused_since: Option<Timestamp>,
+    ) {
         let now = self.shared.clock.now();
         let Some(&key) = self.by_number.get(&number) else { return };
         let subscriber = &mut self.subscribers[key];
         let stood = subscriber.standstill != Standstill::None;
         subscriber.standstill = standstill;
         self.drive_may_end(key);
+        self.rest_when_quiet(key);
         let subscriber = &mut self.subscribers[key];
         if !stood || subscriber.standstill != Standstill::None {
             return;
@@ -383,11 +383,25 @@ impl Shard {
         subscriber.fortune = Fortune::default();
         if let Some(since) = paused_since {
             let paused = now.since(since);
-            for lane in subscriber.lanes.iter_mut() {
-                lane.feed.prolong(paused);
+            for lane in subscriber.lanes.numbers() {
+                self.subscribers[key].lanes[usize::from(lane)].feed.prolong(paused);
+                self.record_what_changed(key, lane);
             }
         }
         self.set_going(key);
+    }
+
+    /// Once nothing of a subscription that stands still is in flight, its marks are taken back, with the record that
+    /// has the last outcomes: what the origin changes from now on was not sent, even if the process is killed.
+    pub(super) fn rest_when_quiet(&mut self, key: usize) {
+        let Some(subscriber) = self.subscribers.get_mut(key) else { return };
+        if subscriber.standstill == Standstill::None || subscriber.in_flight > 0 {
+            return;
+        }
+        for lane in subscriber.lanes.numbers() {
+            self.subscribers[key].lanes[usize::from(lane)].feed.pause();
+            self.record_what_changed(key, lane);
+        }
     }
 
     pub(super) fn remove(&mut self, number: SubscriptionNumber) {
@@ -405,8 +419,9 @@ impl Shard {
             let _ = reply.send(());
             return;
         };
+        // The recorder writes all it has for whoever waits; a feed with nothing to record goes on meanwhile.
         for lane in self.subscribers[key].lanes.numbers() {
-            self.mark_dirty(key, lane, true);
+            self.record_what_changed(key, lane);
         }
         self.unrecorded.waiters.push(reply);
         self.unrecorded.rung.notify_one();

@@ -6,7 +6,7 @@
 mod attempt;
 pub mod count;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod gauges;
 pub mod history;
 pub mod metrics;

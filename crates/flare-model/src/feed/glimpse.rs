@@ -136,8 +136,8 @@ mod tests {
     fn feed() -> Feed {
         let mut feed = Feed::open(Saved::default(), Seq(0));
         feed.want_issue(Seq(100));
-        feed.take_record();
-        feed.recorded();
+        let taken = feed.take_record().expect("a mark is asked for");
+        feed.recorded(taken.receipt);
         feed
     }
 

@@ -228,11 +228,14 @@ impl Feed {
         self.delta.dirty = true;
     }
 
-    /// An outcome that the next revision of the document has to wait for.
+    /// Something that has to be durable before more of the document is sent: that it was asked for, the end of its
+    /// lease, the outcome of the revision before.
     pub(super) fn wait_for_record(&mut self, ordinal: Ordinal) {
         self.few.make().unrecorded.insert(ordinal);
-        // A record under way carries an earlier outcome, not this one.
-        self.delta.recording.remove(&ordinal);
+        // A record under way carries what was known before, not this.
+        if let Some(under_way) = self.delta.under_way() {
+            under_way.documents.remove(&ordinal);
+        }
         self.delta.dirty = true;
     }
 

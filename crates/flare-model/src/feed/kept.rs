@@ -133,7 +133,7 @@ impl Feed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::feed::Saved;
+    use crate::feed::{Saved, Taken};
     use crate::ids::Seq;
 
     fn state(revision: i64) -> Option<Arc<Kept>> {
@@ -147,15 +147,15 @@ mod tests {
         assert_eq!(feed.keeping(one), None);
         feed.keep(one, state(1));
         assert_eq!(feed.keeping(one), Some(state(1)));
-        let record = feed.take_record().expect("something changed");
+        let Taken { record, receipt } = feed.take_record().expect("something changed");
         assert_eq!(record.kept, [(one, state(1).unwrap())]);
         assert_eq!(feed.keeping(one), Some(state(1)), "it is not durable yet");
         feed.keep(one, None);
-        feed.recorded();
+        feed.recorded(receipt);
         assert_eq!(feed.keeping(one), Some(None), "a later word is not durable yet");
-        let record = feed.take_record().expect("something changed");
+        let Taken { record, receipt } = feed.take_record().expect("something changed");
         assert_eq!((record.kept, record.forgotten), (vec![], vec![one]));
-        feed.recorded();
+        feed.recorded(receipt);
         assert_eq!(feed.keeping(one), None, "now the ledger knows");
     }
 
@@ -173,14 +173,14 @@ mod tests {
         feed.keep(Ordinal(1), state(1));
         feed.begin_again(Seq(9));
         assert_eq!((feed.life(), feed.keeping(Ordinal(1))), (9, None));
-        assert_eq!(feed.take_record().expect("dirty").life, 9);
+        assert_eq!(feed.take_record().expect("dirty").record.life, 9);
     }
 
     #[test]
     fn states_from_before_a_time_without_them_are_not_believed() {
         let mut feed = Feed::open(Saved::default(), Seq(0));
         feed.keep_states(false);
-        assert_eq!((feed.life(), feed.take_record()), (0, None), "a feed that keeps none pays nothing");
+        assert_eq!((feed.life(), feed.is_changed()), (0, false), "a feed that keeps none pays nothing");
         feed.keep_states(true);
         feed.keep_states(true);
         assert_eq!(feed.life(), 1);
@@ -188,6 +188,6 @@ mod tests {
         feed.keep_states(false);
         assert_eq!((feed.life(), feed.keeping(Ordinal(1))), (2, None));
         feed.keep_states(true);
-        assert_eq!(feed.take_record().expect("dirty").life, 3);
+        assert_eq!(feed.take_record().expect("dirty").record.life, 3);
     }
 }

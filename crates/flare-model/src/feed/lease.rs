@@ -64,9 +64,7 @@ impl Feed {
     /// The end of a lease must be durable before anything more of its document is sent.
     pub(super) fn end_lease(&mut self, ordinal: Ordinal) {
         if self.rules.keeps(Rule::LeaseEndDurable) {
-            self.few.make().unrecorded.insert(ordinal);
-            // A record under way was taken before this.
-            self.delta.recording.remove(&ordinal);
+            self.wait_for_record(ordinal);
         }
     }
 

@@ -46,7 +46,7 @@ pub use glimpse::{ClientHas, Flight, Glimpse};
 pub use history::Next;
 pub use interest::{Everything, Interest};
 pub use kept::Kept;
-pub use record::{Ahead, Failure, Record, Saved, Sweep, SweepKind, Tally};
+pub use record::{Ahead, Failure, Receipt, Record, Saved, Sweep, SweepKind, Taken, Tally};
 pub use standing::{Standing, State, TRANSITION, Trouble, Verdict};
 pub use sweep::Filled;
 
@@ -57,7 +57,7 @@ use kept::Keeping;
 use open::Judge;
 #[cfg(test)]
 use pending::Delta;
-use pending::Pending;
+use pending::{Pending, UnderWay};
 use rule::{Rule, Rules};
 
 /// The state of one feed in memory. It is ahead of what is durable; a crash goes back to the last record.

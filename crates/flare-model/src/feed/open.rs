@@ -6,7 +6,7 @@ use roaring::RoaringTreemap;
 
 use super::few::{Few, Sets};
 use super::rule::{Rule, Rules};
-use super::{Ahead, Feed, Pending, Saved, Standing, State};
+use super::{Ahead, Feed, Pending, Saved, Standing, State, UnderWay};
 use crate::document::Row;
 use crate::ids::{Ordinal, Seq};
 
@@ -17,7 +17,7 @@ use crate::ids::{Ordinal, Seq};
 pub(super) struct Judge {
     /// The cursor as it was found.
     pub cursor: Seq,
-    /// The mark as it was found: nothing beyond it was sent.
+    /// Nothing beyond this was sent: the mark as it was found, or where the lane ended then.
     pub issued: Seq,
     /// What was settled beyond the cursor in the life before.
     pub ahead: Ahead,
@@ -39,11 +39,11 @@ impl Feed {
         let beyond = saved.cursor > head || settled > Some(head);
         match saved.strange || beyond {
             true if rules.keeps(Rule::OtherLog) => Feed::start_over(rules, saved, head),
-            _ => Feed::resume(rules, saved),
+            _ => Feed::resume(rules, saved, head),
         }
     }
 
-    fn resume(rules: Rules, saved: Saved) -> Feed {
+    fn resume(rules: Rules, saved: Saved, head: Seq) -> Feed {
         let mut doubt = saved.dead_in_doubt;
         let mut waiting = BTreeMap::new();
         let mut unjudged = RoaringTreemap::new();
@@ -70,9 +70,11 @@ impl Feed {
         let more = waiting.keys().copied().filter(|_| saved.since.is_some()).collect();
         let ahead = if rules.keeps(Rule::Ahead) { saved.ahead } else { Ahead::default() };
         let extras = ahead.extras.iter().copied().collect();
-        let needed = saved.issued > saved.cursor || ahead.horizon > saved.cursor;
+        // What has not happened yet was not sent, however far the mark had been raised for it.
+        let issued = if rules.keeps(Rule::NotBeyondHead) { saved.issued.min(head) } else { saved.issued };
+        let needed = issued > saved.cursor || ahead.horizon > saved.cursor;
         let sets = Sets { extras, doubt, dead: saved.dead, unjudged, more, ..Sets::default() };
-        let judge = Judge { cursor: saved.cursor, issued: saved.issued, ahead, done, until: None };
+        let judge = Judge { cursor: saved.cursor, issued, ahead, done, until: None };
         Feed {
             read: saved.cursor,
             holes: Default::default(),
@@ -103,7 +105,7 @@ impl Feed {
         let (tally, filtering) = (saved.tally, saved.filtering);
         let since = saved.since.map(|since| if since == Feed::NOTHING_OLDER { since } else { head });
         let believed = Saved { issued: head, since, tally, filtering, ..Saved::default() };
-        let mut feed = Feed::resume(rules, believed);
+        let mut feed = Feed::resume(rules, believed, head);
         feed.issued = Seq(0);
         feed.life = saved.life + 2;
         feed.delta.issue = head;
@@ -119,7 +121,7 @@ impl Feed {
     }
 
     /// Forgets all that is known of the client, as if the numbers belonged to another log: changes that it
-    /// needed may be gone. Nothing is in flight.
+    /// needed may be gone. Nothing is in flight. To do it twice is as to do it once.
     pub fn begin_again(&mut self, head: Seq) {
         debug_assert!(self.open.is_empty(), "nothing is in flight");
         let pending = std::mem::take(&mut self.delta);
@@ -138,6 +140,8 @@ impl Feed {
             ..Saved::default()
         };
         *self = Feed::start_over(self.rules, saved, head);
+        // A record under way says nothing that is known any more, but there is no other before it is durable.
+        self.delta.under_way = pending.under_way.as_ref().map(|_| UnderWay::default());
         // What was not recorded yet may be otherwise in the ledger: it goes there too.
         if self.rules.keeps(Rule::ForgetUnrecorded) {
             self.delta.held.extend(pending.held.keys().map(|ordinal| (*ordinal, false)));
@@ -159,10 +163,23 @@ impl Feed {
     /// life has nothing to doubt. It takes the mark back altogether, not only to the cursor: the next life then
     /// has to ask for a mark before it retries anything, and its absence tells that no retry was under way.
     pub fn close(&mut self) {
-        debug_assert!(self.open.values().all(|open| open.leased), "a clean stop has nothing in flight");
+        self.take_mark_back();
+    }
+
+    /// Nothing is in flight but leases, and nothing is sent for now. What the origin changes meanwhile was then never
+    /// sent, whatever ends this life: the mark is taken back as by a clean stop, with the record that has the last
+    /// outcomes, and asked for again when something is to be sent. Safe to repeat.
+    pub fn pause(&mut self) {
+        if self.rules.keeps(Rule::PauseIsClean) {
+            self.take_mark_back();
+        }
+    }
+
+    fn take_mark_back(&mut self) {
+        debug_assert!(self.open.values().all(|open| open.leased), "nothing is in flight");
         self.end_judging();
         let clean = if self.rules.keeps(Rule::StopIsClean) { Seq(0) } else { self.cursor() };
-        self.issued = match &self.judge {
+        let mark = match &self.judge {
             Some(judge) if judge.issued > judge.cursor && self.rules.keeps(Rule::StopKeepsJudging) => {
                 judge.issued
             }
@@ -172,8 +189,17 @@ impl Feed {
             }
             _ => clean,
         };
-        self.delta.issue = Seq(0);
+        let asked = self.delta.issue.max(self.delta.under_way.as_ref().map_or(Seq(0), |taken| taken.issued));
+        if mark == self.issued && asked <= mark {
+            return;
+        }
+        // In force is never more than what is durable, and what the next record says is this.
+        self.issued = self.issued.min(mark);
+        self.delta.issue = mark;
         self.delta.dirty = true;
+        if let Some(under_way) = self.delta.under_way().filter(|_| self.rules.keeps(Rule::TakenBackStays)) {
+            under_way.issued = Seq(0);
+        }
     }
 
     /// Whether the client may lack what it holds or have what it does not. Judged once and then remembered.

@@ -307,8 +307,8 @@ impl Watch for Oracle {
         self.saved = self.taken.clone();
     }
 
-    fn opens(&mut self, saved: &Saved, life: Life) {
-        self.found = self.found.next(saved, life);
+    fn opens(&mut self, saved: &Saved, head: Seq, life: Life) {
+        self.found = self.found.next(saved, head, life);
         self.rows = self.saved.clone();
         for (doc, pair) in self.rows.iter_mut().enumerate() {
             pair.excused &= self.found.doubted.contains(&doc);

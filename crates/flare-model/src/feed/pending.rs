@@ -7,7 +7,7 @@ use std::ops::{Deref, DerefMut};
 use super::Standing;
 use crate::ids::{Ordinal, Seq};
 
-/// What changed since the last record, and what the record under way will have made durable.
+/// What changed since the last record was taken, and what the one under way will have made durable.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Delta {
     pub dirty: bool,
@@ -16,11 +16,21 @@ pub(super) struct Delta {
     /// Dead letters are not kept in memory: this is the way of one to the ledger.
     pub dead: BTreeMap<Ordinal, Standing>,
     pub doubtful: BTreeMap<Ordinal, Seq>,
-    /// A higher mark is asked for.
+    /// The mark that the next record is to have, unless the one in force is higher.
     pub issue: Seq,
-    /// What the record under way will have made durable.
-    pub issuing: Seq,
-    pub recording: BTreeSet<Ordinal>,
+    /// A record was taken and is not durable yet: there is no other before it is.
+    pub under_way: Option<UnderWay>,
+}
+
+/// What a record that was taken will have made durable.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct UnderWay {
+    /// The mark. 0 if it was taken back meanwhile: then this record raises it no more.
+    pub issued: Seq,
+    /// Documents that wait for this record and for no later one.
+    pub documents: BTreeSet<Ordinal>,
+    /// Documents of which the ledger still says something that this record takes away.
+    pub gone: Vec<Ordinal>,
 }
 
 static NOTHING: Delta = Delta {
@@ -30,8 +40,7 @@ static NOTHING: Delta = Delta {
     dead: BTreeMap::new(),
     doubtful: BTreeMap::new(),
     issue: Seq(0),
-    issuing: Seq(0),
-    recording: BTreeSet::new(),
+    under_way: None,
 };
 
 /// A [`Delta`] that takes room only while there is something in it.
@@ -43,10 +52,15 @@ impl Pending {
     /// asked for is raised by now.
     pub fn settle(&mut self) {
         let delta: &Delta = self;
-        let lists = delta.held.is_empty() && delta.standings.is_empty() && delta.recording.is_empty();
+        let lists = delta.held.is_empty() && delta.standings.is_empty() && delta.under_way.is_none();
         if !delta.dirty && lists && delta.dead.is_empty() && delta.doubtful.is_empty() {
             self.0 = None;
         }
+    }
+
+    /// What is under way, if anything is.
+    pub fn under_way(&mut self) -> Option<&mut UnderWay> {
+        self.0.as_mut()?.under_way.as_mut()
     }
 }
 

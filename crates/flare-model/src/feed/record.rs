@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use roaring::RoaringTreemap;
 
+use super::pending::UnderWay;
 use super::rule::Rule;
 use super::{Feed, Filtering, Kept, Standing, State};
 use crate::ids::{Ordinal, Seq};
@@ -97,8 +98,8 @@ pub struct Failure {
 pub struct Record {
     /// The cursor.
     pub cursor: Seq,
-    /// The mark that must be durable before anything beyond it is sent. 0 after a clean stop: nothing at all may
-    /// be on its way.
+    /// The mark that must be durable before anything beyond it is sent. 0 after a clean stop and during a pause:
+    /// nothing at all may be on its way.
     pub issued: Seq,
     /// The settled changes beyond the cursor.
     pub ahead: Ahead,
@@ -160,20 +161,50 @@ pub struct Saved {
     pub strange: bool,
 }
 
+/// A record that was taken: it goes to the ledger, and the receipt comes [back](Feed::recorded) once it is durable.
+#[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
+pub struct Taken {
+    /// What has to become durable, as one.
+    pub record: Record,
+    /// What is handed back then.
+    pub receipt: Receipt,
+}
+
+/// Says that a record was taken. There is no other way to have one, and it is good once: so nothing counts as durable
+/// that was not written. If the record will never be durable it is dropped, and the feed with it, since that gives no
+/// other record.
+#[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
+#[must_use = "the feed gives no other record before this one is handed back"]
+pub struct Receipt(());
+
+#[cfg(test)]
+impl Receipt {
+    /// For a record that was never taken: what a careless caller would do, if it could.
+    pub(super) fn forged() -> Receipt {
+        Receipt(())
+    }
+}
+
 impl Feed {
-    /// Takes what changed since the last record, if anything did. The caller makes it durable, in one commit,
-    /// and then calls [`Feed::recorded`]; there is no other record before that.
+    /// Whether there is something to record.
+    pub fn is_changed(&self) -> bool {
+        self.delta.dirty
+    }
+
+    /// Takes what changed since the last record, if anything did and that one is durable. The caller makes it durable,
+    /// in one commit, and then hands its receipt [back](Feed::recorded).
     ///
     /// After a crash the recorded cursor rests where it was found until nothing is left to judge by it.
-    pub fn take_record(&mut self) -> Option<Record> {
-        if !self.delta.dirty {
+    pub fn take_record(&mut self) -> Option<Taken> {
+        if !self.delta.dirty || self.delta.under_way.is_some() {
             return None;
         }
         self.end_judging();
         self.delta.dirty = false;
-        self.delta.issuing = self.delta.issue.max(self.issued);
-        self.delta.recording = self.few.unrecorded.clone();
-        let mut record = Record { issued: self.delta.issuing, ..Record::default() };
+        let issued = self.delta.issue.max(self.issued);
+        let mut record = Record { issued, ..Record::default() };
         for (ordinal, has) in std::mem::take(&mut self.delta.held) {
             if has { record.held.push(ordinal) } else { record.dropped.push(ordinal) }
         }
@@ -205,19 +236,39 @@ impl Feed {
         record.tally = self.tally.clone();
         record.filtering = self.filtering.clone();
         self.record_states(&mut record);
-        Some(record)
+        let gone = record.dropped.iter().chain(&record.cleared).copied().collect();
+        self.delta.under_way = Some(UnderWay { issued, documents: self.few.unrecorded.clone(), gone });
+        Some(Taken { record, receipt: Receipt(()) })
     }
 
-    /// The record that was taken is durable.
-    pub fn recorded(&mut self) {
-        self.issued = self.delta.issuing;
+    /// The record that was taken is durable. It raises the mark or leaves it; what lowers it is
+    /// [`Feed::close`] and [`Feed::pause`], and nothing else.
+    pub fn recorded(&mut self, _: Receipt) {
+        let UnderWay { issued, documents, gone: _ } = self.delta.under_way.take().unwrap_or_default();
+        let in_force = if self.rules.keeps(Rule::MarkGrows) { self.issued } else { Seq(0) };
+        self.issued = in_force.max(issued);
         self.recorded_states();
-        for ordinal in std::mem::take(&mut self.delta.recording) {
+        for ordinal in documents {
             self.few.take_unrecorded(&ordinal);
         }
         self.few.tidy();
         self.delta.settle();
         self.end_turns();
+    }
+
+    /// The documents of which a tombstone must stay, beside all beyond the cursor: those that the client has or may
+    /// have, that are owed or given up, and those of which the ledger says so until a record is durable. Otherwise a
+    /// crash before that would have the client take for ever to have what nobody can tell it about any more.
+    pub fn needed(&self) -> RoaringTreemap {
+        let mut needed = &self.held | &self.few.doubt;
+        needed |= &self.few.dead;
+        needed.extend(self.waiting.keys().map(|ordinal| ordinal.0));
+        if self.rules.keeps(Rule::NeededUntilDurable) {
+            let gone = self.delta.under_way.iter().flat_map(|under_way| &under_way.gone);
+            let changed = self.delta.held.keys().chain(&self.delta.standings);
+            needed.extend(changed.chain(gone).map(|ordinal| ordinal.0));
+        }
+        needed
     }
 
     /// An attempt that was pushed out of the window is still open, and what stands for it may stand for a newer

@@ -38,6 +38,16 @@ pub(super) enum Rule {
     StopKeepsJudging,
     /// A stop with nothing to judge leaves nothing to judge.
     StopIsClean,
+    /// So does a pause, for as long as it lasts.
+    PauseIsClean,
+    /// A record that was taken before the mark was taken back does not raise it again.
+    TakenBackStays,
+    /// A record that is durable never lowers the mark.
+    MarkGrows,
+    /// What changed after a crash was not sent before it.
+    NotBeyondHead,
+    /// A tombstone is needed until nothing in the ledger tells of its document any more.
+    NeededUntilDurable,
     /// Nothing is sent beyond the durable mark.
     Issued,
     /// An open attempt holds the cursor, even after the document moved on.
@@ -108,7 +118,7 @@ pub(super) enum Rule {
 
 #[cfg(test)]
 impl Rule {
-    pub(super) const ALL: [Rule; 50] = [
+    pub(super) const ALL: [Rule; 55] = [
         Rule::Ahead,
         Rule::Outrun,
         Rule::OutdatedRead,
@@ -126,6 +136,11 @@ impl Rule {
         Rule::CursorRests,
         Rule::StopKeepsJudging,
         Rule::StopIsClean,
+        Rule::PauseIsClean,
+        Rule::TakenBackStays,
+        Rule::MarkGrows,
+        Rule::NotBeyondHead,
+        Rule::NeededUntilDurable,
         Rule::Issued,
         Rule::OpenHolds,
         Rule::OpenAheadHolds,

@@ -128,11 +128,8 @@ impl Feed {
         };
         self.few.take_dead(row.ordinal.0);
         self.waiting.insert(row.ordinal, standing);
-        self.few.make().unrecorded.insert(row.ordinal);
-        // A record under way carries an earlier request, not this one.
-        self.delta.recording.remove(&row.ordinal);
         self.delta.standings.insert(row.ordinal);
-        self.delta.dirty = true;
+        self.wait_for_record(row.ordinal);
         true
     }
 

@@ -3,8 +3,8 @@
 
 use super::check::ledger;
 use super::{
-    Ahead, Attempt, Everything, Feed, Filled, Met, Next, Saved, Settled, Standing, State, SweepKind, Trouble,
-    Verdict,
+    Ahead, Attempt, Everything, Feed, Filled, Met, Next, Receipt, Record, Saved, Settled, Standing, State,
+    SweepKind, Taken, Trouble, Verdict,
 };
 use crate::document::Row;
 use crate::ids::{Ordinal, Seq};
@@ -79,14 +79,15 @@ fn a_record_written_twice_is_the_same_as_once() {
     read(&mut feed, &row(3, 3));
     feed.settle(Ordinal(2), Verdict::Delivered);
     feed.settle(Ordinal(3), failure(1));
-    let record = feed.take_record().expect("much has changed");
+    let Taken { record, receipt } = feed.take_record().expect("much has changed");
+    assert!(feed.take_record().is_none(), "one at a time");
     let mut saved = Saved::default();
     ledger::write(&mut saved, &record);
     let once = saved.clone();
     ledger::write(&mut saved, &record);
     assert_eq!(saved, once);
-    feed.recorded();
-    assert_eq!(feed.take_record(), None, "nothing has changed since");
+    feed.recorded(receipt);
+    assert!(feed.take_record().is_none(), "nothing has changed since");
 }
 
 #[test]
@@ -115,7 +116,7 @@ fn settled_changes_beyond_the_tail_belong_to_another_log() {
     let mut feed = Feed::open(saved, Seq(8));
     assert_eq!(feed.position(), Seq(0));
     assert!(!feed.may_issue(Seq(1)), "not before it is recorded that everything is in doubt");
-    let record = feed.take_record().expect("the ledger is to forget");
+    let Taken { record, .. } = feed.take_record().expect("the ledger is to forget");
     assert_eq!((record.cursor, record.issued), (Seq(0), Seq(8)));
     assert_eq!(record.dropped, [Ordinal(3), Ordinal(4)]);
     assert_eq!(record.cleared, [Ordinal(7), Ordinal(8)]);
@@ -145,8 +146,7 @@ fn a_replay_since_a_time_passes_what_is_older() {
     assert_eq!(feed.sweep(&row(2, 2), NOW, NOW, &mut Everything), Filled::Taken);
     assert_eq!(feed.waiting().keys().copied().collect::<Vec<_>>(), [Ordinal(2)]);
     assert_eq!(feed.retry(&row(2, 2), &mut Everything), None, "not before it is durable that it is owed");
-    feed.take_record().expect("a document is owed");
-    feed.recorded();
+    record(&mut feed);
     assert_eq!(feed.retry(&row(2, 2), &mut Everything).map(|attempt| attempt.replay), Some(6));
 }
 
@@ -155,8 +155,7 @@ fn leased() -> (Feed, Attempt) {
     // One that was just created: after a crash there would be doubt from the start.
     let mut feed = Feed::open(Saved::default(), Seq(0));
     feed.want_issue(Seq(100));
-    feed.take_record();
-    feed.recorded();
+    record(&mut feed);
     let attempt = read(&mut feed, &row(1, 1));
     let Verdict::Retry { trouble, .. } = failure(attempt.attempts + 1) else { unreachable!() };
     feed.lease(attempt.ordinal, Timestamp::from_millis(5_000), trouble);
@@ -165,8 +164,9 @@ fn leased() -> (Feed, Attempt) {
 
 fn reopened(feed: &mut Feed) -> Feed {
     let mut saved = Saved::default();
-    ledger::write(&mut saved, &feed.take_record().expect("there is something to record"));
-    feed.recorded();
+    let Taken { record, receipt } = feed.take_record().expect("there is something to record");
+    ledger::write(&mut saved, &record);
+    feed.recorded(receipt);
     Feed::open(saved, Seq(10))
 }
 
@@ -185,14 +185,13 @@ fn a_lease_is_in_flight_and_stands() {
 #[test]
 fn what_was_leased_is_decided_again_once_its_end_is_durable() {
     let (mut feed, attempt) = leased();
-    assert!(feed.take_record().is_some());
+    let taken = feed.take_record().expect("a lease is out");
     assert_eq!(feed.settle(attempt.ordinal, Verdict::Delivered), super::Settled::Done);
-    feed.recorded();
+    feed.recorded(taken.receipt);
     assert!(feed.is_unrecorded(attempt.ordinal), "that record was taken before");
     assert_eq!(feed.read(&row(1, 2), &mut Everything), Met::Busy);
     assert_eq!(feed.retry(&row(1, 2), &mut Everything), None);
-    assert!(feed.take_record().is_some());
-    feed.recorded();
+    record(&mut feed);
     let next = feed.retry(&row(1, 2), &mut Everything).expect("it is due");
     assert_eq!((next.seq, next.action, next.attempts), (Seq(2), super::Action::Update, 0));
 }
@@ -224,8 +223,8 @@ fn every() -> Feed {
 
 /// Everything that the feed has to say is durable.
 fn record(feed: &mut Feed) {
-    feed.take_record();
-    feed.recorded();
+    let taken = feed.take_record().expect("there is something to record");
+    feed.recorded(taken.receipt);
 }
 
 #[test]
@@ -287,4 +286,85 @@ fn a_revision_that_is_given_up_is_counted_when_another_follows_and_a_dead_letter
     record(&mut feed);
     assert_eq!(feed.next_revision(Ordinal(1), None, &mut Everything), Next::Done);
     assert_eq!((feed.tally().skipped, feed.dead().len()), (1, 1));
+}
+
+#[test]
+fn asking_for_a_record_when_nothing_has_changed_leaves_the_mark() {
+    let mut feed = Feed::open(Saved::default(), Seq(0));
+    feed.want_issue(Seq(10));
+    record(&mut feed);
+    assert!(feed.take_record().is_none());
+    assert_eq!(feed.issued(), Seq(10));
+    feed.recorded(Receipt::forged());
+    assert_eq!(feed.issued(), Seq(10), "not even if it is said that there was one");
+}
+
+#[test]
+fn a_mark_that_is_taken_back_while_a_record_is_under_way_stays_taken_back() {
+    let mut feed = Feed::open(Saved::default(), Seq(0));
+    feed.want_issue(Seq(10));
+    let taken = feed.take_record().expect("a mark is asked for");
+    feed.close();
+    feed.recorded(taken.receipt);
+    assert_eq!(feed.take_record().expect("the mark has changed").record.issued, Seq(0));
+}
+
+#[test]
+fn a_pause_takes_the_mark_back_with_the_last_outcomes_and_once() {
+    let mut feed = Feed::open(Saved::default(), Seq(0));
+    feed.want_issue(Seq(10));
+    record(&mut feed);
+    read(&mut feed, &row(1, 1));
+    feed.settle(Ordinal(1), Verdict::Delivered);
+    feed.pause();
+    let Taken { record, receipt } = feed.take_record().expect("there is an outcome");
+    assert_eq!((record.held, record.cursor, record.issued), (vec![Ordinal(1)], Seq(1), Seq(0)));
+    feed.recorded(receipt);
+    feed.pause();
+    assert!(!feed.is_changed(), "it is paused already");
+    assert!(!feed.may_issue(Seq(2)), "a mark has to be asked for again");
+}
+
+#[test]
+fn what_comes_after_a_crash_is_not_taken_for_sent_before_it() {
+    let saved = Saved { cursor: Seq(5), issued: Seq(100), ..Saved::default() };
+    let mut feed = Feed::open(saved, Seq(6));
+    let gone = |ordinal, seq| Row { born: Seq(seq - 1), deleted: true, ..row(ordinal, seq) };
+    assert_eq!(feed.read(&gone(2, 8), &mut Everything), Met::Settled, "it was created after the crash");
+    let mut feed = Feed::open(Saved { cursor: Seq(5), issued: Seq(100), ..Saved::default() }, Seq(7));
+    assert!(matches!(feed.read(&gone(2, 8), &mut Everything), Met::Send(_)), "the create may have been sent");
+}
+
+#[test]
+fn a_tombstone_is_needed_until_the_end_of_its_document_is_durable() {
+    let mut feed = feed();
+    let deleted = Row { deleted: true, ..row(1, 2) };
+    read(&mut feed, &row(1, 1));
+    feed.settle(Ordinal(1), Verdict::Delivered);
+    record(&mut feed);
+    read(&mut feed, &deleted);
+    assert!(feed.needed().contains(1), "the client has it");
+    feed.settle(Ordinal(1), Verdict::Delivered);
+    assert!(feed.needed().contains(1), "the ledger says that the client has it");
+    let taken = feed.take_record().expect("there is an outcome");
+    assert!(feed.needed().contains(1), "it still does");
+    feed.recorded(taken.receipt);
+    assert!(feed.needed().is_empty());
+}
+
+#[test]
+fn a_feed_that_begins_again_twice_does_so_once() {
+    let begun = |times| {
+        let mut feed = feed();
+        read(&mut feed, &row(1, 1));
+        feed.settle(Ordinal(1), Verdict::Delivered);
+        record(&mut feed);
+        read(&mut feed, &row(2, 2));
+        feed.settle(Ordinal(2), failure(1));
+        (0..times).for_each(|_| feed.begin_again(Seq(2)));
+        let Taken { record, .. } = feed.take_record().expect("all is to be decided again");
+        Record { life: 0, ..record }
+    };
+    assert_eq!(begun(1).dropped, [Ordinal(1)]);
+    assert_eq!(begun(2), begun(1));
 }

@@ -26,6 +26,7 @@ mod delivery;
 mod demo;
 mod disk_full;
 mod documents;
+mod doubts;
 mod drift;
 mod errors_and_pages;
 mod events;

@@ -3,14 +3,12 @@
 use std::rc::Rc;
 
 use super::super::{
-    Attempt, Filled, Met, Next, Record, Saved, Standing, State, SweepKind, TRANSITION, Trouble, Verdict,
+    Attempt, Filled, Met, Next, Receipt, Saved, Standing, State, SweepKind, TRANSITION, Trouble, Verdict,
 };
-use super::ledger;
 use super::step::{Answer, Left, Look, Records, Scope, Step};
 use super::watch::{Life, Watch};
-use super::world::{Asked, Backup, Lease, NOW, World};
+use super::world::{Asked, Backup, Lease, NOW, Pause, World};
 use crate::document::{Effect, Intent, Row, apply};
-use crate::feed::rule::Rules;
 use crate::ids::{Ordinal, Seq};
 use crate::revision::Revision;
 
@@ -22,6 +20,7 @@ impl<W: Watch> World<W> {
         {
             return Err(format!("document {ordinal} is owed and given up"));
         }
+        self.may_forget()?;
         let Left { crashes, stops, restores, .. } = self.left;
         match scope.records {
             // In the last life nobody will ever look at the ledger again, so when it is written makes no
@@ -30,16 +29,6 @@ impl<W: Watch> World<W> {
             Records::AtOnce if step == Step::Take => self.record_at_once(),
             Records::AtOnce | Records::Apart => Ok(()),
         }
-    }
-
-    fn record_at_once(&mut self) -> Result<(), String> {
-        if self.hand.is_none() {
-            self.take_record()?;
-        }
-        if self.hand.is_some() {
-            self.commit();
-        }
-        Ok(())
     }
 
     fn happens(&mut self, step: Step, scope: &Scope) -> Result<(), String> {
@@ -92,6 +81,14 @@ impl<W: Watch> World<W> {
             Step::Displace => self.feed.displace(scope.window.expect("a step that can happen"), NOW),
             Step::Take => self.take_record()?,
             Step::Commit => self.commit(),
+            Step::RecordNothing => self.feed.recorded(Receipt::forged()),
+            Step::Pause => {
+                self.left.pauses -= 1;
+                self.feed.pause();
+                let unknown = self.hand.is_some() || self.feed.is_changed();
+                self.paused = if unknown { Pause::Begun } else { Pause::Durable };
+            }
+            Step::Resume => self.paused = Pause::No,
             Step::Crash => {
                 self.left.crashes -= 1;
                 self.crash()?;
@@ -288,61 +285,6 @@ impl<W: Watch> World<W> {
         Ok(())
     }
 
-    fn take_record(&mut self) -> Result<(), String> {
-        let Some(record) = self.feed.take_record() else { return Ok(()) };
-        if self.is_sound() {
-            self.covers(&record)?;
-        }
-        self.watch.takes();
-        self.hand = Some(record);
-        Ok(())
-    }
-
-    /// With a rule removed, what matters is which promise breaks in the end.
-    fn is_sound(&self) -> bool {
-        self.feed.rules == Rules::default()
-    }
-
-    /// Everything that is owed or open is beyond the recorded position, or stands.
-    fn covers(&self, record: &Record) -> Result<(), String> {
-        let passed = |seq: Seq| seq <= record.cursor || record.ahead.contains(seq);
-        let swept = |row: &Row| {
-            record.sweep.as_ref().is_some_and(|sweep| row.seq > sweep.position && row.seq <= sweep.end)
-        };
-        let beyond = |row: &&Row| row.seq > self.created || self.rows.contains(row);
-        for row in self.visible().filter(beyond).filter(|row| passed(row.seq) && !swept(row)) {
-            // What stands for an older one is decided on the newest, or on this one in its turn.
-            let stands = self.feed.owed_from(row.ordinal).is_some_and(|from| from <= row.seq);
-            if !stands && self.watch.owes(row) {
-                return Err(format!(
-                    "the recorded position passes {row:?}, which is owed and does not stand"
-                ));
-            }
-        }
-        for attempt in self.open.iter().flatten().filter(|attempt| attempt.seq <= record.cursor) {
-            if !self.feed.waiting.contains_key(&attempt.ordinal) {
-                return Err(format!("the recorded cursor passes {attempt:?}, which is open"));
-            }
-        }
-        Ok(())
-    }
-
-    fn commit(&mut self) {
-        let record = self.hand.take().expect("a step that can happen");
-        ledger::write(Rc::make_mut(&mut self.saved), &record);
-        if let Some(states) = &mut self.states {
-            states.commits(&record);
-        }
-        self.feed.recorded();
-        self.watch.commits();
-        for lease in leases(&self.saved) {
-            let doc = lease.ordinal.0 as usize - 1;
-            if self.out[doc] == Lease::No && self.open[doc].is_some_and(|open| open.seq == lease.seq) {
-                self.out[doc] = Lease::Out;
-            }
-        }
-    }
-
     /// The process dies, or another owner takes the feed over: what was open may still arrive.
     fn crash(&mut self) -> Result<(), String> {
         let leases = leases(&self.saved);
@@ -364,7 +306,11 @@ impl<W: Watch> World<W> {
             }
         }
         self.hand = None;
-        self.watch.opens(&self.saved, Life::AfterCrash);
+        let life = match self.paused {
+            Pause::Durable => Life::AfterStop { cursor: self.feed.cursor() },
+            Pause::No | Pause::Begun | Pause::Taken => Life::AfterCrash,
+        };
+        self.watch.opens(&self.saved, self.head, life);
         for lease in leases {
             let (doc, answered) = (lease.ordinal.0 as usize - 1, answered.contains(&lease.ordinal));
             self.watch.reopens(&lease, answered);
@@ -383,7 +329,7 @@ impl<W: Watch> World<W> {
         self.feed.close();
         self.record_at_once()?;
         let cursor = self.feed.cursor();
-        self.watch.opens(&self.saved, Life::AfterStop { cursor });
+        self.watch.opens(&self.saved, self.head, Life::AfterStop { cursor });
         for lease in leases(&self.saved) {
             let out = &mut self.out[lease.ordinal.0 as usize - 1];
             self.watch.reopens(&lease, *out == Lease::Answered);
@@ -502,7 +448,7 @@ fn trouble(attempt: &Attempt) -> Box<Trouble> {
 }
 
 /// The attempts that are out on a lease, by what the ledger says.
-fn leases(saved: &Saved) -> Vec<Attempt> {
+pub(super) fn leases(saved: &Saved) -> Vec<Attempt> {
     let leased = saved.standings.iter().filter(|standing| matches!(standing.state, State::Leased { .. }));
     let attempt = |standing: &Standing| Attempt {
         ordinal: standing.ordinal,

@@ -316,8 +316,8 @@ impl Watch for Ghost {
         }
     }
 
-    fn opens(&mut self, saved: &Saved, life: Life) {
-        self.found = Rc::new(self.found.next(saved, life));
+    fn opens(&mut self, saved: &Saved, head: Seq, life: Life) {
+        self.found = Rc::new(self.found.next(saved, head, life));
         for (number, doc) in self.docs.iter_mut().enumerate() {
             doc.taken = Kept::default();
             doc.now = doc.saved;

@@ -1,9 +1,9 @@
 //! An exhaustive check of the rules in small scopes, over the very code of [`Feed`](super::Feed): every
-//! interleaving of an origin, a reader, retries, answers, lost answers, records, crashes, stops, replays and
-//! restores, each as far as its scope goes.
+//! interleaving of an origin, a reader, retries, answers, lost answers, records, crashes, stops, pauses, replays
+//! and restores, each as far as its scope goes.
 //!
-//! A step goes from world to world ([`world`], [`act`]); all worlds of a scope are visited, the nearest first
-//! ([`search`]); someone who remembers everything says at each step whether a promise is broken ([`ghost`]). The
+//! A step goes from world to world ([`world`], [`steps`], [`act`], [`records`]); all worlds of a scope are visited,
+//! the nearest first ([`search`]); someone who remembers everything says at each step whether a promise is broken ([`ghost`]). The
 //! rules are removed one by one in [`removed`].
 //!
 //! `FLARE_CHECK_DEEP=1` goes deeper: minutes and gigabytes instead of seconds.
@@ -12,10 +12,12 @@ mod act;
 mod ghost;
 pub mod ledger;
 pub mod print;
+mod records;
 mod removed;
 pub mod search;
 pub mod states;
 pub mod step;
+mod steps;
 pub mod watch;
 pub mod world;
 
@@ -81,6 +83,55 @@ fn a_clean_stop_leaves_no_doubt() {
     let scope = Scope { left, answers: LOST_OR_REFUSED, block: 2, ..SMALL };
     holds(scope);
     holds_deeply(Scope { left: Left { stops: 2, ..left }, answers: &Answer::ALL, ..scope });
+}
+
+#[test]
+fn a_lane_is_handed_over_while_a_record_is_under_way() {
+    let left = Left { events: 2, stops: 1, ..SMALL.left };
+    let scope = Scope { left, answers: LOST_OR_REFUSED, records: Records::Apart, ..SMALL };
+    holds(scope);
+    holds(Scope { looks: &[Look::Out], answers: &[Answer::Success, Answer::Lost], ..scope });
+    let refilter = Left { refilters: 1, crashes: 0, ..left };
+    holds(Scope { left: refilter, looks: &[Look::Out], answers: &[Answer::Success], block: 2, ..scope });
+    holds_deeply(Scope { left: Left { events: 3, stops: 2, ..left }, block: 2, ..scope });
+}
+
+#[test]
+fn a_pause_leaves_no_doubt_whatever_ends_it() {
+    let left = Left { pauses: 1, ..SMALL.left };
+    let scope = Scope { left, answers: LOST_OR_REFUSED, block: 2, ..SMALL };
+    holds(scope);
+    holds(Scope { docs: 2, answers: &[Answer::Success, Answer::Lost], ..scope });
+    holds(Scope { left: Left { pauses: 2, crashes: 2, ..left }, ..scope });
+    holds(Scope { left: Left { events: 2, ..left }, records: Records::Apart, ..scope });
+    let filtered = Scope { looks: &[Look::Out], answers: &[Answer::Success, Answer::Lost], ..scope };
+    holds(Scope { left: Left { events: 2, refilters: 1, ..left }, ..filtered });
+    holds_deeply(Scope { left: Left { pauses: 2, stops: 1, ..left }, answers: &Answer::ALL, ..scope });
+    holds_deeply(Scope { docs: 2, left: Left { crashes: 2, ..left }, ..scope });
+}
+
+#[test]
+fn a_pause_goes_with_leases_replays_new_beginnings_and_every_revision() {
+    let left = Left { events: 2, pauses: 1, ..SMALL.left };
+    let few = &[Answer::Success, Answer::Lost];
+    for all in [false, true] {
+        let scope = Scope { all, left, answers: few, block: 2, ..SMALL };
+        holds(Scope { left: Left { leases: 1, ..left }, answers: NOTHING_GIVEN_UP, ..scope });
+        holds(Scope { left: Left { replays: 1, ..left }, sweeps: true, ..scope });
+        holds(Scope { left: Left { beginnings: 1, ..left }, records: Records::Apart, ..scope });
+        holds(Scope { left: Left { restores: 1, ..left }, ..scope });
+        holds(Scope { left: Left { changes: 1, ..left }, ..scope });
+        holds(Scope { states: true, answers: NOTHING_GIVEN_UP, ..scope });
+        holds_deeply(Scope { left: Left { leases: 1, crashes: 2, ..left }, ..scope });
+    }
+}
+
+#[test]
+fn records_of_nothing_do_no_harm() {
+    let scope = Scope { asked: true, answers: LOST_OR_REFUSED, block: 2, ..SMALL };
+    holds(scope);
+    holds(Scope { docs: 2, answers: &[Answer::Success, Answer::Lost], ..scope });
+    holds(Scope { left: Left { events: 2, leases: 1, pauses: 1, ..SMALL.left }, all: true, ..scope });
 }
 
 #[test]

@@ -12,6 +12,7 @@ use super::super::few::Sets;
 use super::super::open::Judge;
 use super::super::{
     Ahead, Attempt, Delta, Feed, Filtering, Kept, Open, Record, Saved, Standing, State, Sweep, SweepKind,
+    UnderWay,
 };
 use crate::document::Row;
 use crate::ids::{Ordinal, Seq};
@@ -202,20 +203,24 @@ impl Print {
         self.seqs(until);
     }
 
-    fn delta(&mut self, delta: &Delta, issued: Seq, recording_now: bool) {
-        let Delta { dirty, held, standings, dead, doubtful, issue, issuing, recording } = delta;
+    fn delta(&mut self, delta: &Delta, issued: Seq) {
+        let Delta { dirty, held, standings, dead, doubtful, issue, under_way } = delta;
         self.flag(*dirty);
         self.list(held, |print, (ordinal, has)| print.word(ordinal.0 << 1 | u64::from(*has)));
         self.ordinals(standings);
         self.list(dead.values(), Print::standing);
         self.places(doubtful);
-        // What was asked for and granted, and what the last record said, means nothing any more.
+        // What was asked for and granted means nothing any more.
         self.word(if *issue > issued { issue.0 } else { 0 });
-        self.word(if recording_now { issuing.0 } else { 0 });
-        self.ordinals(recording.iter().filter(|_| recording_now));
+        self.list(under_way, |print, under_way| {
+            let UnderWay { issued, documents, gone } = under_way;
+            print.word(issued.0);
+            print.ordinals(documents);
+            print.ordinals(gone);
+        });
     }
 
-    pub fn feed(&mut self, feed: &Feed, recording: bool) {
+    pub fn feed(&mut self, feed: &Feed) {
         let Feed {
             read,
             holes,
@@ -262,6 +267,6 @@ impl Print {
         self.seqs(since);
         self.ordinals(more);
         self.list(sweep.as_deref(), Print::sweep);
-        self.delta(delta, *issued, recording);
+        self.delta(delta, *issued);
     }
 }

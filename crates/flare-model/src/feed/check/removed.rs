@@ -4,7 +4,7 @@
 //! is that a client gets something wrong, or does not get it at all.
 
 use super::search::search;
-use super::step::{Answer, Left, Look, SMALL, Scope};
+use super::step::{Answer, Left, Look, Records, SMALL, Scope};
 use crate::feed::rule::Rule;
 
 const NOTHING_FAILS: &[Answer] = &[Answer::Success];
@@ -19,6 +19,12 @@ const TWO_CRASHES: Scope = Scope { left: Left { crashes: 2, ..SMALL.left }, bloc
 const STOPS: Scope =
     Scope { left: Left { events: 2, stops: 1, ..SMALL.left }, answers: &Answer::ALL, ..CRASH };
 const NO_CRASH: Scope = Scope { left: Left { crashes: 0, ..SMALL.left }, answers: &Answer::ALL, ..CRASH };
+const TWO_DOCUMENTS: Scope = Scope { docs: 2, ..CRASH };
+const DISCARDED: Scope = Scope { answers: &[Answer::Success, Answer::Discard], ..TWO_DOCUMENTS };
+const PAUSED: Scope = Scope { left: Left { pauses: 1, ..SMALL.left }, ..TWO_DOCUMENTS };
+const HANDED_OVER: Scope =
+    Scope { left: Left { events: 2, stops: 1, crashes: 0, ..SMALL.left }, records: Records::Apart, ..CRASH };
+const RECORDS_OF_NOTHING: Scope = Scope { asked: true, ..TWO_DOCUMENTS };
 const OUTDATED: Scope = Scope { outdated: true, ..NO_CRASH };
 const WINDOW: Scope = Scope { docs: 2, window: Some(1), ..CRASH };
 const MORE_IN_WINDOW: Scope = Scope { left: MORE_EVENTS.left, answers: NOTHING_FAILS, ..WINDOW };
@@ -88,10 +94,15 @@ removed! {
     a_delete_before_this_life_of_a_document_must_count: BeforeChange, CRASH;
     a_delete_before_this_life_must_count_for_a_standing_too: BeforeStanding, REFUSED;
     judging_must_go_on_to_the_tail: JudgeToTheTail, CRASH;
-    judging_must_not_go_beyond_the_tail: JudgeNoFurther, TWO_CRASHES;
+    judging_must_not_go_beyond_the_tail: JudgeNoFurther, DISCARDED;
     the_recorded_cursor_must_rest_during_judging: CursorRests, TWO_CRASHES;
     a_stop_must_leave_what_is_to_be_judged_to_the_next_life: StopKeepsJudging, STOPS;
     a_stop_with_nothing_to_judge_must_leave_no_doubt: StopIsClean, STOPS;
+    a_pause_must_leave_no_doubt: PauseIsClean, PAUSED;
+    a_record_under_way_must_not_raise_a_mark_that_was_taken_back: TakenBackStays, HANDED_OVER;
+    a_record_of_nothing_must_leave_the_mark: MarkGrows, RECORDS_OF_NOTHING;
+    what_changes_after_a_crash_must_not_be_doubted: NotBeyondHead, TWO_DOCUMENTS;
+    a_tombstone_must_stay_until_the_ledger_tells_nothing_of_it: NeededUntilDurable, CRASH;
     nothing_must_be_sent_beyond_the_mark: Issued, CRASH;
     an_open_attempt_must_hold_the_cursor: OpenHolds, CRASH;
     an_open_attempt_ahead_of_the_reader_must_hold_the_cursor: OpenAheadHolds, MORE_EVENTS;

@@ -143,6 +143,7 @@ fn calm(step: Step) -> u8 {
     match step {
         Step::Commit => 0,
         Step::Hear => 0,
+        Step::Resume => 0,
         Step::Answer(_, Answer::Success) => 1,
         Step::Sweep => 2,
         Step::Retry(_) => 3,

@@ -23,8 +23,14 @@ pub enum Step {
     Displace,
     Take,
     Commit,
+    /// Somebody asks for a record of a feed that has nothing to record, and takes the silence for one that is durable.
+    RecordNothing,
     Crash,
+    /// A clean stop, or a hand-over to another owner; a record may be under way.
     Stop,
+    /// Nothing is sent from now on, and nothing is in flight.
+    Pause,
+    Resume,
     Replay,
     Sweep,
     Ask(usize),
@@ -102,6 +108,7 @@ pub struct Left {
     pub events: u8,
     pub crashes: u8,
     pub stops: u8,
+    pub pauses: u8,
     pub replays: u8,
     pub drops: u8,
     pub restores: u8,
@@ -136,6 +143,8 @@ pub struct Scope {
     pub again: bool,
     /// Rows may be outdated when they reach the feed.
     pub outdated: bool,
+    /// Records are asked for also when there is nothing to record.
+    pub asked: bool,
     /// The client wants every revision.
     pub all: bool,
     /// The documents are kept as the client last got them.
@@ -151,6 +160,7 @@ pub const SMALL: Scope = Scope {
         events: 3,
         crashes: 1,
         stops: 0,
+        pauses: 0,
         replays: 0,
         drops: 0,
         restores: 0,
@@ -171,6 +181,7 @@ pub const SMALL: Scope = Scope {
     skips: false,
     again: false,
     outdated: false,
+    asked: false,
     all: false,
     states: false,
     most: 5_000_000,

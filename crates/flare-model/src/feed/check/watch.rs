@@ -10,7 +10,7 @@ use crate::ids::Seq;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
     AfterCrash,
-    /// Everything was settled up to this cursor, or stood.
+    /// It stopped cleanly, or was paused and that was durable: everything was settled up to this cursor, or stood.
     AfterStop {
         cursor: Seq,
     },
@@ -50,8 +50,8 @@ pub trait Watch: Clone {
     fn reaches_tail(&mut self, read: Seq);
     fn takes(&mut self);
     fn commits(&mut self);
-    /// A new life begins with what the ledger has.
-    fn opens(&mut self, saved: &Saved, life: Life);
+    /// A new life begins with what the ledger has, when the newest change is `head`.
+    fn opens(&mut self, saved: &Saved, head: Seq, life: Life);
     /// A lease is out in the new life. `answered`: it had been settled, and that was lost.
     fn reopens(&mut self, attempt: &Attempt, answered: bool);
     /// The feed forgets the client: all there is is owed again, and in doubt.
@@ -92,7 +92,7 @@ impl Found {
     }
 
     /// The excuses of the next life.
-    pub fn next(&self, saved: &Saved, life: Life) -> Found {
+    pub fn next(&self, saved: &Saved, head: Seq, life: Life) -> Found {
         let numbers = |waiting: bool| {
             let of_kind = saved.standings.iter().filter(move |standing| match waiting {
                 true => matches!(standing.state, State::Waiting { .. } | State::Passed),
@@ -117,7 +117,7 @@ impl Found {
         }
         Found {
             cursor: saved.cursor,
-            issued: saved.issued,
+            issued: saved.issued.min(head),
             ahead: saved.ahead.clone(),
             waiting: numbers(true),
             doubted,

@@ -8,7 +8,7 @@
 
 use std::rc::Rc;
 
-use super::super::{Action, Attempt, Feed, Interest, Record, Saved, State, Sweep, SweepKind};
+use super::super::{Action, Attempt, Feed, Interest, Saved, State, Sweep, SweepKind, Taken};
 use super::print::Print;
 use super::states::States;
 use super::step::{Answer, Left, Look, Scope, Step};
@@ -39,6 +39,18 @@ pub enum Lease {
     Reopened,
     /// The same, and the client has settled it already, which was lost: it does not say otherwise now.
     Answered,
+}
+
+/// Whether the feed's owner sends nothing, and how much of that is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    No,
+    /// Nothing is sent since a moment that no record has.
+    Begun,
+    /// The record under way has it.
+    Taken,
+    /// A life after this one knows that nothing was under way.
+    Durable,
 }
 
 /// What a feed is told when it asks about a row.
@@ -83,7 +95,8 @@ pub struct World<W> {
     pub feed: Feed,
     pub saved: Rc<Saved>,
     /// A record that was taken and is not durable.
-    pub(super) hand: Option<Record>,
+    pub(super) hand: Option<Taken>,
+    pub(super) paused: Pause,
     pub open: Vec<Option<Attempt>>,
     /// Of the open ones, those that a client has on a lease.
     pub(super) out: Vec<Lease>,
@@ -98,7 +111,7 @@ pub struct World<W> {
 
 impl Lease {
     /// A lease that is handed over cannot be taken back as never sent.
-    fn allows(self, answer: Answer) -> bool {
+    pub(super) fn allows(self, answer: Answer) -> bool {
         match answer {
             Answer::Success | Answer::Lost | Answer::LostAtLast => true,
             Answer::Discard => self != Lease::Answered,
@@ -125,6 +138,7 @@ impl<W: Watch> World<W> {
             feed: Feed::open(Saved::default(), Seq(0)),
             saved: Rc::default(),
             hand: None,
+            paused: Pause::No,
             open: vec![None; scope.docs],
             out: vec![Lease::No; scope.docs],
             left: scope.left,
@@ -159,6 +173,7 @@ impl<W: Watch> World<W> {
     pub(super) fn reopen(&mut self, rules: Rules) {
         // A new life fetches its rows anew.
         self.stale.fill(None);
+        self.paused = Pause::No;
         self.feed = Feed::open_under(rules, Saved::clone(&self.saved), self.head);
         self.feed.keep_states(self.states.is_some());
         self.follow_the_catalog();
@@ -212,137 +227,25 @@ impl<W: Watch> World<W> {
         self.rows.iter().map(|row| self.seen(row)).collect()
     }
 
-    /// The steps that can happen now.
-    pub fn steps(&self, scope: &Scope) -> Vec<Step> {
-        let mut steps = Vec::with_capacity(16);
-        let docs = 0..self.rows.len();
-        for doc in docs.clone() {
-            if self.open[doc].is_some() {
-                let answers = scope.answers.iter().filter(|answer| self.out[doc].allows(**answer));
-                steps.extend(answers.map(|answer| Step::Answer(doc, *answer)));
-                if self.left.leases > 0 && self.may_lease(doc) {
-                    steps.push(Step::Lease(doc));
-                }
-            } else if self.may_retry(doc) {
-                steps.push(Step::Retry(doc));
-                if self.stale[doc].is_some() {
-                    steps.push(Step::RetryStale(doc));
-                }
-            }
-        }
-        match self.next() {
-            Some(row) => {
-                steps.push(Step::Read);
-                if scope.skips && row.seq.0 > self.feed.position().0 + 1 {
-                    steps.push(Step::Skip);
-                }
-            }
-            None if self.at_tail() => {}
-            None => steps.push(Step::Tail),
-        }
-        if let Some(doc) = docs.clone().find(|doc| self.outdated(*doc)) {
-            steps.push(Step::ReadStale(doc));
-        }
-        if self.feed.sweep.is_some() {
-            steps.push(Step::Sweep);
-        }
-        match self.hand {
-            Some(_) => steps.push(Step::Commit),
-            None if self.feed.delta.dirty => steps.push(Step::Take),
-            None => {}
-        }
-        if self.left.events > 0 {
-            let puttable = 0..scope.docs.min(self.rows.len() + 1);
-            steps.extend(puttable.clone().map(Step::Put));
-            for look in scope.looks {
-                steps.extend(puttable.clone().map(|doc| Step::PutAs(doc, *look)));
-            }
-            steps
-                .extend(docs.clone().filter(|doc| !self.rows[*doc].deleted || scope.again).map(Step::Delete));
-            if scope.again && self.rows.len() < scope.docs {
-                steps.push(Step::Delete(self.rows.len()));
-            }
-        }
-        if scope.window.is_some_and(|window| self.too_wide(window)) {
-            steps.push(Step::Displace);
-        }
-        if self.left.refilters > 0 {
-            steps.push(Step::Refilter);
-        }
-        if self.heard < self.changes {
-            steps.push(Step::Hear);
-        }
-        if self.left.crashes > 0 {
-            steps.push(Step::Crash);
-        }
-        if self.left.stops > 0 && self.hand.is_none() && self.nothing_but_leases() {
-            steps.push(Step::Stop);
-        }
-        if self.left.replays > 0 {
-            if scope.sweeps && self.feed.sweep.is_none() {
-                steps.push(Step::Replay);
-            }
-            steps.extend(docs.clone().map(Step::Ask));
-        }
-        if self.left.drops > 0 {
-            steps.extend(docs.filter(|doc| self.feed.few.dead.contains(*doc as u64 + 1)).map(Step::Drop));
-        }
-        if self.left.beginnings > 0 && self.open.iter().all(Option::is_none) && self.feed.open.is_empty() {
-            steps.push(Step::BeginAgain);
-        }
-        // Whoever changes the subscription first makes durable what the last change did.
-        if self.left.changes > 0 && self.hand.is_none() && self.saved.since == self.feed.since {
-            steps.push(Step::Change);
-        }
-        if self.left.trims > 0 && !self.history.is_empty() {
-            steps.push(Step::Trim);
-        }
-        if self.left.restores > 0 {
-            match self.backup {
-                None => steps.push(Step::Backup),
-                Some(_) => steps.extend([Step::Restore { ledger: true }, Step::Restore { ledger: false }]),
-            }
-        }
-        steps
-    }
-
-    pub(super) fn may_retry(&self, doc: usize) -> bool {
-        let ordinal = Ordinal(doc as u64 + 1);
-        let durable =
-            !self.feed.few.unrecorded.contains(&ordinal) || !self.feed.rules.keeps(Rule::ReplayDurable);
-        self.feed.waiting.contains_key(&ordinal) && durable || self.feed.few.again.contains_key(&ordinal)
-    }
-
-    /// A lease is made of an attempt that was begun just now.
-    fn may_lease(&self, doc: usize) -> bool {
-        let open = self.feed.open.get(&Ordinal(doc as u64 + 1));
-        open.is_some_and(|open| !open.leased && open.newer.is_none())
-    }
-
-    fn nothing_but_leases(&self) -> bool {
-        let leased = |attempt: &Attempt| self.feed.leased(attempt.ordinal).is_some();
-        self.open.iter().flatten().all(leased)
-    }
-
     pub(super) fn next(&self) -> Option<Row> {
         let beyond = self.visible().filter(|row| row.seq > self.feed.position());
         beyond.min_by_key(|row| row.seq).copied()
     }
 
     /// Whether the feed knows already that there is nothing beyond the reader.
-    fn at_tail(&self) -> bool {
+    pub(super) fn at_tail(&self) -> bool {
         let told = self.feed.judge.as_ref().is_none_or(|judge| judge.until.is_some());
         told && self.feed.position() == self.head
     }
 
     /// Whether the reader may still hand over the row before the newest: it got its page before the change.
-    fn outdated(&self, doc: usize) -> bool {
+    pub(super) fn outdated(&self, doc: usize) -> bool {
         let next = self.next();
         self.stale[doc]
             .is_some_and(|row| row.seq > self.feed.position() && next.is_some_and(|next| row.seq < next.seq))
     }
 
-    fn too_wide(&self, window: u64) -> bool {
+    pub(super) fn too_wide(&self, window: u64) -> bool {
         let mut movable =
             self.feed.holes.iter().filter(|(_, ordinal)| !self.feed.is_held_by_lease(**ordinal));
         movable.next().is_some_and(|(seq, _)| self.feed.read.0 >= seq.0 + window)
@@ -391,6 +294,7 @@ impl<W: Watch> World<W> {
             feed,
             saved,
             hand,
+            paused,
             open,
             out,
             left,
@@ -412,15 +316,18 @@ impl<W: Watch> World<W> {
         print.flag(self.all);
         print.list(stale.iter().flatten(), Print::row);
         print.word(head.0);
-        print.feed(feed, hand.is_some());
+        print.feed(feed);
         print.saved(saved);
+        let hand = hand.as_ref().map(|taken| &taken.record);
         print.list(hand, Print::record);
+        print.word(*paused as u64);
         print.list(open, |print, open| print.list(open, Print::attempt));
         print.list(out, |print, out| print.word(*out as u64));
         let Left {
             events,
             crashes,
             stops,
+            pauses,
             replays,
             drops,
             restores,
@@ -430,8 +337,9 @@ impl<W: Watch> World<W> {
             changes,
             trims,
         } = *left;
-        let left = [events, crashes, stops, replays, drops, restores, beginnings, leases];
-        print.words([u64::from_le_bytes(left), refilters.into(), changes.into(), trims.into()]);
+        let often = [events, crashes, stops, replays, drops, restores, beginnings, leases];
+        let seldom = [refilters, changes, trims, pauses, 0, 0, 0, 0];
+        print.words([often, seldom].map(u64::from_le_bytes));
         print.list(backup, |print, backup| {
             let Backup { rows, history, head, saved } = backup.as_ref();
             print.list(rows, Print::row);

@@ -2,11 +2,12 @@
 //! comes out, or the promise that was broken.
 //!
 //! To spread its lanes otherwise, a subscription begins nothing more; when nothing is in flight, each lane is released
-//! with a last record, and its next owner begins with what the ledger has. A crash at any moment takes all lanes.
+//! with a last record, after the one that may be under way, and its next owner begins with what the ledger has. A crash
+//! at any moment takes all lanes.
 
 use proptest::prelude::*;
 
-use super::super::check::step::{Left, Records, SMALL, Scope, Step};
+use super::super::check::step::{Left, Look, Records, SMALL, Scope, Step};
 use super::super::check::world::World;
 use super::Oracle;
 use super::ways::{Event, Start, pick};
@@ -33,14 +34,18 @@ struct Lanes {
 
 impl Lanes {
     fn new(die: u32, drains: bool) -> Lanes {
-        let left = Left { events: 20, crashes: 4, stops: 6, replays: 2, ..SMALL.left };
+        let filters = (die >> 16).is_multiple_of(2);
+        let refilters = if filters { 3 } else { 0 };
+        let left = Left { events: 20, crashes: 4, stops: 6, replays: 2, refilters, ..SMALL.left };
         let scope = Scope {
             docs: 2,
             left,
             records: if die.is_multiple_of(2) { Records::Apart } else { Records::AtOnce },
             block: [1, 2, 4, 16][(die >> 4) as usize % 4],
             window: Some([1, 2, 3, 100][(die >> 8) as usize % 4]),
+            looks: if filters { &[Look::Out] } else { &[] },
             sweeps: true,
+            asked: true,
             all: (die >> 12).is_multiple_of(2),
             ..SMALL
         };
@@ -70,11 +75,7 @@ impl Lanes {
             (Phase::Releasing(lane), 0..16) => {
                 self.phase =
                     if lane + 1 < self.worlds.len() { Phase::Releasing(lane + 1) } else { Phase::Serving };
-                let world = &mut self.worlds[lane];
-                if world.steps(&self.start.scope).contains(&Step::Commit) {
-                    world.take(Step::Commit, &self.start.scope)?;
-                }
-                world.take(Step::Stop, &self.start.scope)
+                self.worlds[lane].take(Step::Stop, &self.start.scope)
             }
             _ => {
                 let lane = kind as usize % self.worlds.len();

@@ -18,6 +18,7 @@ fn scope(die: u32) -> Scope {
         events: 40,
         crashes: 5,
         stops: 2,
+        pauses: pick(27, &[0, 3]) as u8,
         replays: 5,
         drops: 3,
         restores: 0,
@@ -37,6 +38,7 @@ fn scope(die: u32) -> Scope {
         sweeps: true,
         skips: true,
         again: true,
+        asked: pick(28, &[0, 1]) == 1,
         // Whoever looks for every revision finds it, and the newest of a document after a change to that is known.
         outdated: !all && pick(22, &[0, 0, 3]) == 0,
         all,
@@ -58,7 +60,7 @@ fn weight(step: &Step) -> u32 {
         Step::Retry(_) => 8,
         Step::Take | Step::Commit => 12,
         Step::Sweep => 8,
-        Step::Change | Step::Trim => 1,
+        Step::Change | Step::Trim | Step::Pause | Step::RecordNothing => 1,
         Step::Crash | Step::Stop | Step::Replay | Step::Ask(_) | Step::BeginAgain | Step::Refilter => 1,
         _ => 4,
     }

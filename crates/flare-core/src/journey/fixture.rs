@@ -1,0 +1,120 @@
+//! For tests: a delivery thread over the memory engine, and subscriptions of it as the ledger has them. Nothing is dialled
+//! as long as the test does not wait.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flare_model::feed::Saved;
+use flare_model::ids::{FeedId, Seq, SubscriptionNumber};
+use flare_provider::memory::Memory;
+use flare_provider::{EntityKind, NewEntity, Opened, Start};
+use tokio_util::task::TaskTracker;
+
+use super::breaker::BreakerSettings;
+use super::connection::{Dialler, ReadLimits};
+use super::control::Report;
+use super::pages::Pages;
+use super::passive::PassiveLimits;
+use super::shard::{FeedKey, Shard, ShardLimits, Shared};
+use super::subscriber::Standstill;
+use super::tail::Tails;
+use crate::door::{Chance, SystemClock};
+use crate::network::Destinations;
+use crate::observe::{self, Observe, fixture};
+
+const LIMITS: ShardLimits = ShardLimits {
+    connections_per_host: 1,
+    connections: 1,
+    connect_timeout: Duration::from_secs(1),
+    idle_timeout: Duration::from_secs(1),
+    record_interval: Duration::from_millis(1),
+    window: 100,
+    waiting_limit: 100,
+    issue_block: 100,
+    breaker: BreakerSettings { failures: 0, pause: Duration::ZERO, longest: Duration::ZERO },
+    failing_after: Duration::from_secs(60),
+    disable_after: Duration::ZERO,
+    passive: PassiveLimits {
+        maximum_lease: Duration::from_secs(60),
+        maximum_wait: Duration::from_secs(60),
+        waiters: 10,
+    },
+    state_bytes: 1 << 20,
+    state_limit: 1 << 20,
+};
+
+/// A delivery thread, and the tails that its lanes read.
+pub struct Thread {
+    pub shard: Rc<RefCell<Shard>>,
+    tails: Tails,
+}
+
+impl Thread {
+    /// One with nothing to do, and a ledger with the feeds of two subscriptions. It has to live in a `LocalSet`.
+    pub async fn new() -> Thread {
+        let store = Memory::new().store();
+        for (kind, id) in
+            [(EntityKind::Resource, "res"), (EntityKind::Subscription, "1"), (EntityKind::Subscription, "2")]
+        {
+            let new = NewEntity {
+                kind,
+                id: id.to_owned(),
+                parent: (kind == EntityKind::Subscription).then(|| "res".to_owned()),
+                keys: Vec::new(),
+                body: String::new(),
+                lanes: 1,
+                start: Start::Now,
+                history: false,
+            };
+            store.catalog.create(new).await.expect("nothing stands against it");
+        }
+        let feeds = [1, 2].map(|number| FeedId { subscription: SubscriptionNumber(number), lane: 0 });
+        let opened = store.ledger.open(&feeds, 1).await.expect("the ledger is there");
+        assert_eq!(opened.len(), feeds.len());
+        let limits = observe::Limits {
+            quantity: 0,
+            age: Duration::ZERO,
+            bytes: 0,
+            sample: 0,
+            excerpt: 0,
+            watchers: 0,
+        };
+        let observe = Observe::new(limits, 1, 1);
+        let (report, _, _) = Report::new();
+        let shared = Shared {
+            clock: Arc::new(SystemClock::of_process()),
+            chance: Chance::from_seed(1),
+            pages: Pages::new(store.documents, 10, 1 << 20),
+            ledger: store.ledger,
+            dialler: Dialler {
+                destinations: Destinations::new(&Default::default(), false),
+                tls: crate::tls::client().expect("TLS can be set up"),
+            },
+            epoch: 1,
+            threads: 1,
+            read_limits: ReadLimits { read: 1024, keep: 1024 },
+            limits: LIMITS,
+            report,
+            desk: observe.desk(0),
+            tracer: None,
+        };
+        let tails = Tails::new(vec![Arc::default()], 1 << 20, observe.counts().clone());
+        Thread { shard: Shard::new(0, Arc::new(shared), TaskTracker::new()), tails }
+    }
+
+    /// Takes over a subscription with one lane, as the ledger has its feed.
+    pub fn open(&self, number: u64, saved: Saved, standstill: Standstill) -> FeedKey {
+        let subscription = SubscriptionNumber(number);
+        let opened = Opened { feed: FeedId { subscription, lane: 0 }, head: saved.cursor, saved };
+        let compiled = fixture::compiled(number);
+        let key = self.shard.borrow_mut().open(&self.tails, compiled, vec![opened], standstill);
+        (key, subscription, 0)
+    }
+}
+
+/// What the ledger has of a feed that may have sent everything up to this mark, and has settled half of it.
+pub fn marked(issued: u64) -> Saved {
+    Saved { cursor: Seq(issued / 2), issued: Seq(issued), ..Saved::default() }
+}
