@@ -1,4 +1,4 @@
-//! What contributors run: `cargo xtask test`, `cargo xtask browser`, `cargo xtask bench` and `cargo xtask assets`.
+//! What contributors run: `cargo xtask test`, `browser`, `bench`, `stress` and `assets`.
 
 #![allow(clippy::disallowed_methods, reason = "this measures and waits; nothing of it is in the product")]
 
@@ -6,6 +6,7 @@ mod assets;
 mod bench;
 mod browser;
 mod needs;
+mod stress;
 mod test;
 
 use std::process::ExitCode;
@@ -29,6 +30,8 @@ enum Command {
     Assets(assets::Args),
     /// Run the project's own workloads against the real binary and print a table.
     Bench(bench::Args),
+    /// Run the real binary with tiny limits under random operations, faults and kills, and hold it to its promises.
+    Stress(stress::Args),
 }
 
 fn main() -> ExitCode {
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         Command::Browser(args) => browser::run(&args),
         Command::Assets(args) => assets::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Stress(args) => stress::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -11,6 +11,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 
+pub use http::{find, length};
+pub use process::target;
+
 use drive::{Measured, Workload};
 use process::Flare;
 use sink::Sink;

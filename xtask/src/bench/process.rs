@@ -24,9 +24,13 @@ pub fn build() -> anyhow::Result<PathBuf> {
     if !status.success() {
         bail!("flare does not build");
     }
+    Ok(target()?.join("release/flare"))
+}
+
+/// Where cargo puts what it builds.
+pub fn target() -> anyhow::Result<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace")?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    Ok(target.join("release/flare"))
+    Ok(std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from))
 }
 
 impl Flare {

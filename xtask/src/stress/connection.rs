@@ -1,0 +1,41 @@
+//! One connection from Flare to a client, looked at from outside of the task that serves it.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::net::TcpStream;
+
+pub struct Connection {
+    /// The same socket, asked directly: what the runtime knows of it may be older than what the system knows.
+    socket: std::net::TcpStream,
+    /// Requests read from it.
+    served: AtomicU64,
+}
+
+impl Connection {
+    /// The connection, and its stream.
+    pub fn of(stream: TcpStream) -> io::Result<(Connection, TcpStream)> {
+        let stream = stream.into_std()?;
+        let socket = stream.try_clone()?;
+        Ok((Connection { socket, served: AtomicU64::new(0) }, TcpStream::from_std(stream)?))
+    }
+
+    /// Another request was read from it; its number.
+    pub fn reads(&self) -> u64 {
+        self.served.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    /// Whether the other side has neither closed nor reset it.
+    pub fn is_open(&self) -> bool {
+        match self.socket.peek(&mut [0; 1]) {
+            Ok(read) => read > 0,
+            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+        }
+    }
+
+    /// Whether the answer to its request with this number surely arrived, now that something else began: a sender that
+    /// did not wait for it would have closed the connection.
+    pub fn proves_answer(&self, number: u64) -> bool {
+        self.served.load(Ordering::SeqCst) > number || self.is_open()
+    }
+}

@@ -1,0 +1,180 @@
+//! What has to hold when everything is at rest: each client has what the origin said, by its filter, and Flare says the
+//! same of it wherever it is asked.
+
+use serde_json::Value;
+
+use super::api::Ask;
+use super::beliefs::Ending;
+use super::finish;
+use super::memory::{Client, Pair};
+use super::stage::{Stage, Subscription};
+use super::wish::When;
+use super::world::{Document, World};
+
+/// What a client is to have of one document in the end.
+#[derive(Clone, Debug, PartialEq)]
+enum Expected {
+    /// This revision of it.
+    This(i64, Value),
+    /// It is not there, or none of the client's.
+    Nothing,
+    /// What it has is for others to judge: it was left as it is.
+    Whatever,
+}
+
+pub async fn clients(stage: &Stage) -> anyhow::Result<()> {
+    for (number, path) in finish::there(stage) {
+        let (wrong, held) = {
+            let world = stage.shared.world();
+            let clients = stage.shared.clients();
+            let subscription = &stage.subscriptions()[number];
+            compare(&world, subscription, &clients.list[number])
+        };
+        for (document, what) in wrong {
+            stage.wrong(number, &document, what);
+        }
+        let status = finish::status(stage, &path).await?;
+        if let Some(held) = held
+            && status["feed"]["held"] != held
+        {
+            stage.wrong(number, "", format!("the client has {held} documents: {status}"));
+        }
+        explain(stage, number).await?;
+    }
+    documents(stage).await
+}
+
+/// What the client has otherwise than expected; and how many documents it has, if that is certain.
+fn compare(
+    world: &World,
+    subscription: &Subscription,
+    client: &Client,
+) -> (Vec<(String, String)>, Option<usize>) {
+    let documents = &world.resources[client.resource].documents;
+    let mut wrong = Vec::new();
+    let mut certain = true;
+    for (url, document) in documents {
+        let pair = client.pairs.get(url);
+        let has = pair.and_then(|pair| pair.has.clone());
+        match expected(subscription, url, document, pair) {
+            Expected::Whatever => certain = false,
+            Expected::Nothing if has.is_some() => {
+                wrong.push((url.clone(), format!("the client has what it should not: {has:?}")));
+            }
+            Expected::This(revision, content) if has != Some((revision, content.clone())) => {
+                wrong.push((
+                    url.clone(),
+                    format!("the client lacks revision {revision} {content}: it has {has:?}"),
+                ));
+            }
+            Expected::Nothing | Expected::This(..) => {}
+        }
+    }
+    (wrong, certain.then(|| client.state().count()))
+}
+
+fn expected(subscription: &Subscription, url: &str, document: &Document, pair: Option<&Pair>) -> Expected {
+    let Some(newest) = document.newest() else { return Expected::Nothing };
+    let ended = pair.and_then(|pair| pair.ended);
+    // What the client asked to drop, and what an operator dropped, is not sent again: promise 4, "unless the policy of
+    // the subscription gave it up".
+    let dropped = subscription.dropped_all || subscription.dropped.contains(url);
+    if ended == Some(Ending::Discarded) || dropped && ended == Some(Ending::Failed) {
+        return Expected::Whatever;
+    }
+    let Some(content) = &newest.content else { return Expected::Nothing };
+    match subscription.wish.filter.includes(content) {
+        Some(true) => {}
+        Some(false) => return Expected::Nothing,
+        // An expression without a result leaves the client as it is.
+        None => return Expected::Whatever,
+    }
+    // `start: now`: what was there before, and has not changed since, is not told of, unless everything was gone
+    // through for another reason.
+    let asked = subscription.wish.beginning || subscription.swept;
+    let perhaps = subscription.perhaps_swept || subscription.asked.contains(url);
+    let told = pair.is_some_and(|pair| pair.ended.is_some());
+    if !asked && !told {
+        let accepted = newest.accepted.unwrap_or_default();
+        if accepted < subscription.began {
+            return if perhaps { Expected::Whatever } else { Expected::Nothing };
+        }
+        // Both at the same moment: either is right.
+        if newest.began < subscription.created {
+            return Expected::Whatever;
+        }
+    }
+    let unsaid = match subscription.wish.when {
+        When::Always => false,
+        When::Tell => content["tell"] != true,
+        // What the client has differs in `n` or it is told.
+        When::Differs => {
+            pair.and_then(|pair| pair.has.as_ref()).is_some_and(|(_, has)| has["n"] == content["n"])
+        }
+    };
+    if unsaid { Expected::Whatever } else { Expected::This(newest.revision, content.clone()) }
+}
+
+/// What Flare says of every document of the client.
+async fn explain(stage: &Stage, number: usize) -> anyhow::Result<()> {
+    let (urls, id) = {
+        let world = stage.shared.world();
+        let subscriptions = stage.subscriptions();
+        let urls: Vec<String> =
+            world.resources[subscriptions[number].resource].documents.keys().cloned().collect();
+        (urls, subscriptions[number].id.clone().unwrap_or_default())
+    };
+    for url in urls {
+        let (answer, _) =
+            stage.api.send(&Ask::get(format!("/explain?document={url}&subscription={id}"))).await?;
+        let verdict = answer.json()["verdict"].as_str().unwrap_or_default().to_owned();
+        let wrong = {
+            let world = stage.shared.world();
+            let clients = stage.shared.clients();
+            let subscriptions = stage.subscriptions();
+            let (subscription, client) = (&subscriptions[number], &clients.list[number]);
+            let document = &world.resources[client.resource].documents[&url];
+            let pair = client.pairs.get(&url);
+            let newest = document.newest().and_then(|said| said.content.as_ref());
+            let filter = newest.and_then(|content| subscription.wish.filter.includes(content));
+            let fits: &[&str] = match expected(subscription, &url, document, pair) {
+                Expected::This(..) => &["delivered"],
+                // A deletion may be forgotten, or never have been known.
+                Expected::Nothing if newest.is_none() => &["notHeld", "unknown"],
+                Expected::Nothing if filter == Some(false) => &["filtered"],
+                Expected::Nothing => &["notHeld"],
+                Expected::Whatever => &["delivered", "notHeld", "filtered", "inDoubt", "unknown"],
+            };
+            (!fits.contains(&verdict.as_str()))
+                .then(|| format!("explain says {verdict:?} in place of {fits:?}: {}", answer.text()))
+        };
+        if let Some(what) = wrong {
+            stage.wrong(number, &url, what);
+        }
+    }
+    Ok(())
+}
+
+/// Promise 5: whatever was accepted is there.
+async fn documents(stage: &Stage) -> anyhow::Result<()> {
+    let all: Vec<(String, Option<i64>)> = {
+        let world = stage.shared.world();
+        let there = world.resources.iter().filter(|resource| resource.id.is_some());
+        let documents = there.flat_map(|resource| &resource.documents);
+        documents
+            .map(|(url, document)| {
+                let newest = document.newest().filter(|said| said.content.is_some());
+                (url.clone(), newest.map(|said| said.revision))
+            })
+            .collect()
+    };
+    for (url, revision) in all {
+        let (answer, _) = stage.api.send(&Ask::get(format!("/documents/{url}"))).await?;
+        let there = (answer.status == 200).then(|| answer.json()["revision"].as_i64()).flatten();
+        if there != revision {
+            let what = format!("Flare has {there:?} where {revision:?} was accepted: {}", answer.text());
+            stage.wrong(usize::MAX, &url, what);
+        }
+    }
+    Ok(())
+}
