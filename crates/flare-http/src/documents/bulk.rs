@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use flare_core::journey::accept::{Draft, Word};
 use flare_core::operations::App;
 use flare_core::telemetry::{Accepting, Operation};
@@ -22,6 +22,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::lines::{Lines, Next};
 use crate::error::{ApiError, ErrorAnswer, ErrorBody};
 use crate::openapi::Notes;
 use crate::{AppState, body};
@@ -73,7 +74,8 @@ enum LineView {
 
 /// Reads a stream of lines; each line has its answer, in order.
 pub async fn handle(State(app): AppState, headers: HeaderMap, body: Body) -> Response {
-    let bulk = Bulk { app, headers, body, buffer: BytesMut::new(), line: 0, state: Reading::Open };
+    let lines = Lines::new(app.config.http.server.body_limit.as_usize());
+    let bulk = Bulk { app, headers, body, lines, line: 0, broken: false };
     let answers = stream::unfold(bulk, |mut bulk| async move {
         let answer = bulk.next().await?;
         Some((Ok::<Bytes, std::convert::Infallible>(answer), bulk))
@@ -83,22 +85,15 @@ pub async fn handle(State(app): AppState, headers: HeaderMap, body: Body) -> Res
     response
 }
 
-#[derive(PartialEq)]
-enum Reading {
-    Open,
-    Ended,
-    /// Nothing more is read: what follows cannot be told apart.
-    Broken,
-}
-
 struct Bulk {
     app: Arc<App>,
     headers: HeaderMap,
     body: Body,
-    /// Bound: one line of the body limit, and what one read brought.
-    buffer: BytesMut,
+    lines: Lines,
+    /// The number of the line that was taken last.
     line: u64,
-    state: Reading,
+    /// Whether nothing more is read: the body broke off, and what it has of a line is not one.
+    broken: bool,
 }
 
 /// A line that was read: what it asks, or what is wrong with it.
@@ -115,26 +110,27 @@ impl Bulk {
         let mut bytes = 0;
         // Every batch is traced as a request of its own would be: the whole may go on for hours.
         let mut span = None;
-        while reads.len() < BATCH_LINES && bytes < BATCH_BYTES && self.state != Reading::Broken {
-            match self.take_line() {
-                Some(line) => {
+        while reads.len() < BATCH_LINES && bytes < BATCH_BYTES && !self.broken {
+            match self.lines.next() {
+                Next::Line(line) => {
                     self.line += 1;
-                    if span.is_none() {
-                        span = Some(self.app.tracer().and_then(|t| t.begin(&self.headers, Operation::Bulk)));
-                    }
+                    span.get_or_insert_with(|| self.trace());
                     if !line.iter().all(u8::is_ascii_whitespace) {
                         bytes += line.len();
                         reads.push(self.read(&line));
                     }
                 }
-                None if self.state == Reading::Ended => break,
+                Next::TooLong => {
+                    self.line += 1;
+                    span.get_or_insert_with(|| self.trace());
+                    reads.push(refused(self.line, self.too_long()));
+                }
                 // What is complete is committed while more comes.
-                None if !reads.is_empty() => break,
-                None => {
+                Next::Nothing if self.lines.has_ended() || !reads.is_empty() => break,
+                Next::Nothing => {
                     if let Err(error) = self.fill().await {
-                        self.state = Reading::Broken;
-                        self.line += 1;
-                        reads.push(Read { number: self.line, id: String::new(), draft: Err(error) });
+                        self.broken = true;
+                        reads.push(refused(self.line + 1, error));
                     }
                 }
             }
@@ -145,28 +141,19 @@ impl Bulk {
         Some(answer(&self.app, reads, span.flatten()).await)
     }
 
-    fn take_line(&mut self) -> Option<Bytes> {
-        if let Some(at) = self.buffer.iter().position(|byte| *byte == b'\n') {
-            let line = self.buffer.split_to(at + 1).freeze();
-            return Some(line.slice(..at));
-        }
-        if self.state == Reading::Ended && !self.buffer.is_empty() {
-            return Some(self.buffer.split().freeze());
-        }
-        None
+    fn trace(&self) -> Option<Box<Accepting>> {
+        self.app.tracer().and_then(|tracer| tracer.begin(&self.headers, Operation::Bulk))
     }
 
+    /// Waits for the next part of the body.
     async fn fill(&mut self) -> Result<(), ApiError> {
-        let limit = self.app.config.http.server.body_limit.as_usize();
-        if self.buffer.len() > limit {
-            return Err(ApiError::too_large(limit));
-        }
         let frame = tokio::time::timeout(self.app.config.http.server.timeout, self.body.frame()).await;
         match frame.map_err(|_| body::too_slow(&self.app))? {
-            None => self.state = Reading::Ended,
+            None => self.lines.end(),
             Some(Ok(frame)) => {
-                if let Ok(data) = frame.into_data() {
-                    self.buffer.extend_from_slice(&data);
+                // Trailers say nothing.
+                if let Ok(part) = frame.into_data() {
+                    self.lines.push(part);
                 }
             }
             Some(Err(error)) => {
@@ -176,13 +163,15 @@ impl Bulk {
         Ok(())
     }
 
+    fn too_long(&self) -> ApiError {
+        let limit = self.app.config.http.server.body_limit.as_usize();
+        let detail = format!("a line may have {limit} bytes at most (http.server.body-limit)");
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "The line is too long", detail)
+    }
+
     fn read(&self, line: &Bytes) -> Read {
-        let mut read = Read { number: self.line, id: String::new(), draft: Err(ApiError::bad_request("")) };
-        let parsed: Result<Line<'_>, ApiError> =
-            match line.len() > self.app.config.http.server.body_limit.as_usize() {
-                true => Err(ApiError::too_large(self.app.config.http.server.body_limit.as_usize())),
-                false => body::json(line),
-            };
+        let mut read = refused(self.line, ApiError::bad_request(""));
+        let parsed: Result<Line<'_>, ApiError> = body::json(line);
         read.draft = parsed.and_then(|parsed| {
             read.id = parsed.id.clone();
             let url =
@@ -203,6 +192,10 @@ impl Bulk {
         });
         read
     }
+}
+
+fn refused(number: u64, error: ApiError) -> Read {
+    Read { number, id: String::new(), draft: Err(error) }
 }
 
 /// Commits what was understood and answers every line.
@@ -272,7 +265,7 @@ pub fn describe(it: &mut Notes<'_>) {
     it.is("changeDocuments", "Documents", "Change many documents")
         .text(
             "NDJSON in, NDJSON out, streamed both ways: a JSON object on each line. Each line that is not blank has an \
-             answer, in order; a line that is refused changes nothing about the others. The schemas are those of the \
+             answer, in order; a line that is refused, one that is too long among them, changes nothing about the others. The schemas are those of the \
              lines, as a list.",
         )
         .body_as(

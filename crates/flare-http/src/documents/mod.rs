@@ -3,6 +3,7 @@
 pub mod bulk;
 pub mod delete;
 pub mod get;
+mod lines;
 pub mod put;
 
 use axum::response::{IntoResponse, Response};

@@ -130,16 +130,26 @@ async fn answers_come_while_lines_are_still_being_sent() {
 }
 
 #[tokio::test]
-async fn a_line_over_the_limit_ends_the_bulk_and_keeps_what_came_before() {
+async fn a_line_over_the_limit_is_refused_and_those_around_it_are_taken() {
     let setup = Setup::default().with("FLARE_HTTP_SERVER_BODY_LIMIT", "10KB");
     let story = Story::with(setup, Receiver::start().await).await;
     let long = json!({"id": document_url(2), "document": {"rev": 1, "x": "x".repeat(400_000)}}).to_string();
-    let answers = bulk(&story, format!("{}\n{long}\n{}", line(1, 1), line(3, 1))).await;
-    assert_eq!(answers[0]["outcome"], "created");
-    assert_eq!(answers[1]["line"], 2);
-    assert!(answers[1]["error"]["detail"].as_str().unwrap().contains("10000 bytes"), "{answers:?}");
-    story.api().get(&format!("/documents/{}", document_url(1))).await.expect(200);
-    story.api().get(&format!("/documents/{}", document_url(2))).await.expect(404);
+    let answers = bulk(&story, format!("{}\n{long}\n\n{}\n{long}", line(1, 1), line(3, 1))).await;
+    assert_eq!(answers.len(), 4, "{answers:?}");
+    for (at, number) in [(1, 2), (3, 5)] {
+        assert_eq!(answers[at]["line"], number);
+        let detail = answers[at]["error"]["detail"].as_str().unwrap();
+        assert!(detail.contains("10000 bytes") && detail.contains("body-limit"), "{answers:?}");
+    }
+    for (at, id, status) in [(0, 1, 200), (2, 3, 200), (1, 2, 404)] {
+        if status == 200 {
+            assert_eq!(
+                (&answers[at]["outcome"], &answers[at]["id"]),
+                (&json!("created"), &json!(document_url(id)))
+            );
+        }
+        story.api().get(&format!("/documents/{}", document_url(id))).await.expect(status);
+    }
 }
 
 #[tokio::test]
