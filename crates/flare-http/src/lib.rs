@@ -7,6 +7,7 @@ mod debug;
 mod documents;
 pub mod error;
 mod filters;
+mod head;
 mod insight;
 pub mod openapi;
 pub mod page;
@@ -18,6 +19,7 @@ pub mod server;
 mod site;
 mod subscriptions;
 mod table;
+mod turn;
 mod watch;
 
 use std::sync::Arc;

@@ -1,22 +1,34 @@
 //! The listener: connections in, each served by hyper within the configured bounds, until told to stop.
 
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::Router;
 use flare_core::config::HttpServerConfig;
+use http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Watch, debug};
+use super::turn::{Answered, Asked, Turn, Turns};
+use super::{Watch, debug, head};
 
-/// Serves until `stop`; then answers what has begun and returns.
+/// Serves until `stop`; then answers what it can within the configured grace and returns. Later than that, only what was
+/// being handled when it ended goes on, to its own end; who has not sent the whole of a request, or does not read an
+/// answer, is cut.
 pub async fn serve(
     listener: TcpListener,
     routes: Router,
@@ -31,55 +43,237 @@ pub async fn serve(
         .max_buf_size(config.header_limit.as_usize().max(8192))
         .half_close(false);
     let room = Arc::new(Semaphore::new(config.max_connections));
-    let connections = TaskTracker::new();
-    loop {
-        let Ok(permit) = room.clone().acquire_owned().await else { break };
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = stop.cancelled() => break,
-        };
-        let (stream, peer) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // Too many open files, most likely: room comes back when connections end.
-                tracing::warn!(error = %error, "a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                continue;
-            }
-        };
-        let _ = stream.set_nodelay(true);
+    let (connections, cut) = (TaskTracker::new(), Arc::new(AtomicU64::new(0)));
+    while let Some(accepted) = stop.run_until_cancelled(accept(&listener, &room)).await {
+        let Ok((stream, peer, permit)) = accepted else { continue };
+        let turns = Turns::new();
         let routes = TowerToHyperService::new(routes.clone());
         let connected = watch.traffic.connected();
-        let watch = watch.clone();
-        let service = service_fn(move |mut request| {
-            debug::introduce(&mut request, peer);
-            let (underway, watch) = (watch.begin(&request), watch.clone());
-            let answering = routes.call(request);
-            async move {
-                let answered = answering.await;
-                if let Ok(answer) = &answered {
+        let service = service_fn({
+            let (watch, turns) = (watch.clone(), turns.clone());
+            move |request: Request<Incoming>| {
+                turns.pass_to(Turn::ToHandle);
+                let mut request = request.map(|body| Asked::new(body, turns.clone()));
+                debug::introduce(&mut request, peer);
+                let (underway, watch, turns) = (watch.begin(&request), watch.clone(), turns.clone());
+                let answering = match head::refuse(&request) {
+                    Some(refusal) => Err(refusal),
+                    None => Ok(routes.call(request)),
+                };
+                async move {
+                    let answer = match answering {
+                        Ok(answering) => answering.await?,
+                        Err(refusal) => refusal,
+                    };
                     underway.answered(answer.status(), watch.clock.monotonic());
+                    turns.pass_to(Turn::ToRead);
+                    Ok::<_, Infallible>(answer.map(|body| Answered::new(body, turns)))
                 }
-                answered
             }
         });
         let connection = protocol.serve_connection(TokioIo::new(stream), service);
-        let stop = stop.clone();
+        let (stop, cut, grace) = (stop.clone(), cut.clone(), config.grace);
         connections.spawn(async move {
             let mut connection = std::pin::pin!(connection);
-            let ended = tokio::select! {
-                ended = connection.as_mut() => ended,
-                () = stop.cancelled() => {
+            let ended = match stop.run_until_cancelled(connection.as_mut()).await {
+                Some(ended) => Some(ended),
+                None => {
                     connection.as_mut().graceful_shutdown();
-                    connection.as_mut().await
+                    finish(connection, &turns, grace).await
                 }
             };
-            if let Err(error) = ended {
-                tracing::debug!(error = %error, "a connection ended early");
+            match ended {
+                Some(Ok(())) => {}
+                Some(Err(error)) => tracing::debug!(error = %error, "a connection ended early"),
+                None => _ = cut.fetch_add(1, Ordering::Relaxed),
             }
             drop((connected, permit));
         });
     }
+    // Whoever connects from now on is told at once that there is nobody.
+    drop(listener);
     connections.close();
     connections.wait().await;
+    let cut = cut.load(Ordering::Relaxed);
+    if cut > 0 {
+        tracing::info!(connections = cut, "cut those whose clients did not go on (http.server.grace)");
+    }
+}
+
+/// The next connection, once there is room for it.
+async fn accept(
+    listener: &TcpListener,
+    room: &Arc<Semaphore>,
+) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
+    let permit = room.clone().acquire_owned().await.map_err(io::Error::other)?;
+    match listener.accept().await {
+        Ok((stream, peer)) => {
+            let _ = stream.set_nodelay(true);
+            Ok((stream, peer, permit))
+        }
+        Err(error) => {
+            // Too many open files, most likely: room comes back when connections end.
+            tracing::warn!(error = %error, "a connection could not be accepted");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            Err(error)
+        }
+    }
+}
+
+/// Lets a connection come to its end; nothing when it was cut.
+async fn finish<C: Future>(mut connection: Pin<&mut C>, turns: &Turns, grace: Duration) -> Option<C::Output> {
+    let mut patience = std::pin::pin!(tokio::time::sleep(grace));
+    let mut handled_late = false;
+    std::future::poll_fn(|context| {
+        if let Poll::Ready(ended) = connection.as_mut().poll(context) {
+            return Poll::Ready(Some(ended));
+        }
+        while patience.as_mut().poll(context).is_ready() {
+            turns.close();
+            match turns.whose() {
+                Turn::ToHandle => {
+                    handled_late = true;
+                    return Poll::Pending;
+                }
+                // It could not be read earlier, so the client has as long for it as others had.
+                Turn::ToRead if std::mem::take(&mut handled_late) => {
+                    patience.set(tokio::time::sleep(grace));
+                }
+                Turn::ToRead | Turn::ToSend => return Poll::Ready(None),
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::{Body, Bytes};
+    use axum::routing::{get, post, put};
+    use flare_core::door::ManualClock;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::sync::Notify;
+    use tokio::task::JoinSet;
+
+    /// Far less than any other limit of the server, and far more than anything here takes.
+    const SOON: Duration = Duration::from_secs(10);
+
+    struct Served {
+        addr: SocketAddr,
+        stop: CancellationToken,
+        serving: JoinSet<()>,
+        /// Told when a request is being handled that waits for `go_on`.
+        begun: Arc<Notify>,
+        go_on: Arc<Notify>,
+    }
+
+    impl Served {
+        async fn start() -> Served {
+            let (begun, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+            let slow = {
+                let (begun, go_on) = (begun.clone(), go_on.clone());
+                move |body: Bytes| async move {
+                    begun.notify_one();
+                    go_on.notified().await;
+                    body
+                }
+            };
+            let routes = Router::new()
+                .route("/slow", put(slow))
+                .route("/echo", post(|body: Body| async { body }))
+                .route("/large", get(|| async { vec![b'x'; 32 << 20] }));
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let (addr, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
+            let config = HttpServerConfig { grace: Duration::from_millis(100), ..Default::default() };
+            let watch = Arc::new(Watch::new(Vec::new(), Arc::new(ManualClock::default())));
+            let mut serving = JoinSet::new();
+            let stopped = stop.clone();
+            serving.spawn(async move { serve(listener, routes, watch, &config, stopped).await });
+            Served { addr, stop, serving, begun, go_on }
+        }
+
+        async fn sent(&self, bytes: &str) -> TcpStream {
+            let mut stream = TcpStream::connect(self.addr).await.unwrap();
+            stream.write_all(bytes.as_bytes()).await.unwrap();
+            stream
+        }
+
+        /// Waits for the end of the server.
+        async fn ended(mut self) {
+            let ended = tokio::time::timeout(SOON, self.serving.join_next()).await;
+            ended.expect("it ends soon").expect("it was started").expect("it does not panic");
+        }
+    }
+
+    async fn read_all(stream: &mut TcpStream) -> String {
+        let mut all = Vec::new();
+        // A reset is an end too.
+        let _ = tokio::time::timeout(SOON, stream.read_to_end(&mut all)).await.expect("it is closed");
+        String::from_utf8(all).unwrap()
+    }
+
+    #[tokio::test]
+    async fn who_has_not_sent_a_whole_request_or_does_not_read_is_cut_after_the_grace() {
+        let head = "host: x\r\ncontent-length: 100\r\n\r\nhalf";
+        for half in [
+            "GET /large HTTP/1.1\r\nhos".to_owned(),
+            format!("PUT /slow HTTP/1.1\r\n{head}"),
+            format!("POST /echo HTTP/1.1\r\n{head}"),
+            "GET /large HTTP/1.1\r\nhost: x\r\n\r\n".to_owned(),
+            // A whole one before, on the same connection.
+            "POST /echo HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\n\r\n.GET /large HTTP/1.1\r\nhos"
+                .to_owned(),
+        ] {
+            let served = Served::start().await;
+            let mut stream = served.sent(&half).await;
+            if half.contains("/echo") {
+                // What came is answered at once.
+                stream.read_exact(&mut [0; 12]).await.unwrap();
+            }
+            served.stop.cancel();
+            served.ended().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_being_handled_when_the_grace_ends_is_finished_and_answered() {
+        let served = Served::start().await;
+        let mut half = served.sent("GET /large HTTP/1.1\r\nhos").await;
+        let request = "PUT /slow HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\n\r\nwhole";
+        let mut whole = served.sent(request).await;
+        served.begun.notified().await;
+        served.stop.cancel();
+        assert_eq!(read_all(&mut half).await, "", "the grace is over");
+        served.go_on.notify_one();
+        let answer = read_all(&mut whole).await;
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("whole"), "{answer}");
+        served.ended().await;
+    }
+
+    #[tokio::test]
+    async fn nobody_is_kept_waiting_who_connects_while_it_stops() {
+        let served = Served::start().await;
+        let request = "PUT /slow HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n";
+        let _whole = served.sent(request).await;
+        served.begun.notified().await;
+        served.stop.cancel();
+        let refused = async { while TcpStream::connect(served.addr).await.is_ok() {} };
+        tokio::time::timeout(SOON, refused).await.expect("there is nobody");
+        served.go_on.notify_one();
+        served.ended().await;
+    }
+
+    #[tokio::test]
+    async fn a_head_that_is_refused_is_answered_and_its_connection_closed() {
+        let served = Served::start().await;
+        for head in ["", "host: x\r\ntransfer-encoding: gzip, chunked\r\n"] {
+            let mut stream = served.sent(&format!("GET /large HTTP/1.1\r\n{head}\r\n")).await;
+            let answer = read_all(&mut stream).await;
+            assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("\"detail\""), "{answer}");
+        }
+        served.stop.cancel();
+        served.ended().await;
+    }
 }

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context;
 use flare_core::config::{self, Config, Loaded};
@@ -236,7 +235,8 @@ async fn serve(loaded: Loaded, cores: usize, company: Company) -> anyhow::Result
     stop.cancel();
     app.journey.observe().close();
     let finish = async {
-        let patience = app.config.http.server.timeout + Duration::from_secs(1);
+        // After the grace only what is being handled goes on, and a store that hangs must not hold up the end for ever.
+        let patience = app.config.http.server.grace + app.config.http.server.timeout;
         if tokio::time::timeout(patience, server).await.is_err() {
             tracing::warn!("some API connections did not end in time");
         }

@@ -87,6 +87,8 @@ section! {
         timeout: Duration = secs(30), in ms(100)..=hours(1);
         /// The time until the head of the next request is complete, the wait for it included.
         header_timeout: Duration = secs(30), in ms(100)..=hours(1);
+        /// How long a stop waits for clients that have not sent the whole of a request, or do not read an answer.
+        grace: Duration = secs(5), in ms(0)..=hours(1);
         /// The largest JSON body or document, and the longest line of a bulk body.
         body_limit: ByteSize = ByteSize::mb(1), in ByteSize::kb(1)..=ByteSize::mb(256);
         /// The largest head of a request. The HTTP library needs a buffer of at least 8 KiB.

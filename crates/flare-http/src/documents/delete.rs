@@ -14,15 +14,20 @@ use serde_json::json;
 /// Leaves a tombstone.
 pub async fn handle(State(app): AppState, uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
     let url = super::url(&uri)?;
-    let revision = match headers.get("flare-revision") {
-        None => None,
-        Some(value) => Some(
-            String::from_utf8(value.as_bytes().to_vec())
-                .map_err(|_| ApiError::bad_request("Flare-Revision: is not UTF-8"))?,
-        ),
-    };
+    let revision = revision(&headers)?;
     let span = app.tracer().and_then(|tracer| tracer.begin(&headers, Operation::Delete));
     super::accept(&app, url, Word::Delete(revision), span).await
+}
+
+/// The revision of the delete, where the request names one.
+fn revision(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let mut given = headers.get_all("flare-revision").iter();
+    let Some(value) = given.next() else { return Ok(None) };
+    if given.any(|other| other != value) {
+        return Err(ApiError::bad_request("Flare-Revision: is given twice, and not the same"));
+    }
+    let text = String::from_utf8(value.as_bytes().to_vec());
+    text.map(Some).map_err(|_| ApiError::bad_request("Flare-Revision: is not UTF-8"))
 }
 
 /// What the description says of it.

@@ -177,6 +177,28 @@ async fn nonsense_is_no_reason_to_stop() {
 }
 
 #[tokio::test]
+async fn a_head_that_contradicts_itself_or_lacks_its_host_is_refused() {
+    let story = Story::begin().await;
+    let delete = format!("DELETE /documents/{} HTTP/1.1\r\n", document_url(1));
+    let chunked = "GET / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n";
+    let (one, two) = ("flare-revision: 1\r\n", "flare-revision: 2\r\n");
+    for (request, status, words) in [
+        ("GET / HTTP/1.1\r\n\r\n".to_owned(), 400, "Host"),
+        ("GET / HTTP/1.1\r\nhost: x\r\nhost: y\r\n\r\n".to_owned(), 400, "Host"),
+        ("GET / HTTP/1.0\r\n\r\n".to_owned(), 200, "version"),
+        (chunked.to_owned(), 400, "Transfer-Encoding"),
+        (format!("{delete}host: x\r\nconnection: close\r\n{one}{two}\r\n"), 400, "Flare-Revision"),
+        (format!("{delete}host: x\r\nconnection: close\r\n{one}{one}\r\n"), 202, "absent"),
+    ] {
+        let answer = tokio::time::timeout(PATIENCE, story.api().raw(request.as_bytes())).await;
+        let answer = answer.expect("it is answered, and closed");
+        assert!(answer.starts_with("HTTP/1.") && answer.contains(words), "{request}{answer}");
+        assert_eq!(answer[9..12], status.to_string(), "{request}{answer}");
+        assert_eq!(answer.contains("{\"error\":{\"title\":"), status == 400, "{request}{answer}");
+    }
+}
+
+#[tokio::test]
 async fn lists_are_paged() {
     let flare = Flare::start().await;
     let api = flare.api();

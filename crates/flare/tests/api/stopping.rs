@@ -4,9 +4,10 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::support::{
-    Gate, Receiver, Reply, Story, document_url, store_is_durable, throughout, until, until_true,
+    Gate, Receiver, Reply, Setup, Story, document_url, store_is_durable, throughout, until, until_true,
 };
 
 fn slow() -> Reply {
@@ -84,6 +85,37 @@ async fn an_idle_connection_of_an_origin_does_not_hold_up_the_stop() {
     let began = Instant::now();
     assert_eq!(story.flare.stop().await.code(), Some(0));
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_go_on_holds_up_the_stop_for_no_longer_than_the_grace() {
+    let line = json!({"id": document_url(1), "document": {"rev": 1}}).to_string();
+    let put = format!("PUT /documents/{} HTTP/1.1", document_url(2));
+    let get = format!("GET /documents/{} HTTP/1.1\r\nhost: x\r\n\r\n", document_url("large"));
+    let half = "host: x\r\ncontent-length: 100000\r\n\r\n";
+    for (request, answered) in [
+        (format!("{put}\r\nhost: x\r\nx-half"), false),
+        // It is told to go on once its body is waited for.
+        (format!("{put}\r\nexpect: 100-continue\r\n{half}{{"), true),
+        (format!("POST /documents HTTP/1.1\r\n{half}{line}\n{{"), true),
+        // Twenty megabytes that nobody reads: more than sockets hold.
+        (get.repeat(25), true),
+    ] {
+        let setup = Setup::default().with("FLARE_HTTP_SERVER_GRACE", "200ms");
+        let mut story = Story::with(setup, Receiver::start().await).await;
+        let large = json!({"rev": 1, "x": "x".repeat(900_000)});
+        story.api().put(&document_url("large"), &large).await;
+        let mut stream = tokio::net::TcpStream::connect(story.flare.addr()).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        if answered {
+            stream.read_exact(&mut [0; 12]).await.unwrap();
+        }
+        let began = Instant::now();
+        assert_eq!(story.flare.stop().await.code(), Some(0));
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}: {request:.100}", began.elapsed());
+        // Of a head alone nobody can tell whether it was read before the stop.
+        assert!(!answered || story.flare.logged("http.server.grace").is_some(), "it is said");
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,132 @@
+//! In: the requests and answers of a connection, as they pass. Out: whose turn it is, so that a node that stops knows
+//! whom it would wait for.
+//!
+//! All of it happens inside the connection's own task, whenever that is polled: whoever polls it may look afterwards, and
+//! nobody has to be woken.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+
+/// Who has to do something next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Turn {
+    /// The client: a head, or the next part of a body, has not come.
+    ToSend,
+    /// Flare: what has come is being handled.
+    ToHandle,
+    /// The client: an answer, or a part of one, is there for it.
+    ToRead,
+}
+
+/// Whose turn it is on one connection.
+#[derive(Debug)]
+pub struct Turns {
+    turn: AtomicU8,
+    closed: AtomicBool,
+}
+
+impl Turns {
+    /// A connection from which nothing has come.
+    pub fn new() -> Arc<Turns> {
+        Arc::new(Turns { turn: AtomicU8::new(Turn::ToSend as u8), closed: AtomicBool::new(false) })
+    }
+
+    /// From now on it is theirs.
+    pub fn pass_to(&self, turn: Turn) {
+        self.turn.store(turn as u8, Ordering::Relaxed);
+    }
+
+    /// Whose it is.
+    pub fn whose(&self) -> Turn {
+        const ALL: [Turn; 3] = [Turn::ToSend, Turn::ToHandle, Turn::ToRead];
+        ALL[usize::from(self.turn.load(Ordering::Relaxed))]
+    }
+
+    /// Takes nothing more from the client: whoever asks for more of a body gets nothing, for ever, and it is the client's
+    /// turn.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The body of a request. Whoever waits for more of it waits for the client.
+pub struct Asked<B> {
+    body: B,
+    turns: Arc<Turns>,
+}
+
+impl<B> Asked<B> {
+    /// A body that comes over a connection.
+    pub fn new(body: B, turns: Arc<Turns>) -> Asked<B> {
+        Asked { body, turns }
+    }
+}
+
+impl<B: Body + Unpin> Body for Asked<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        let polled = match self.turns.closed.load(Ordering::Relaxed) {
+            true => Poll::Pending,
+            false => Pin::new(&mut self.body).poll_frame(context),
+        };
+        self.turns.pass_to(if polled.is_pending() { Turn::ToSend } else { Turn::ToHandle });
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// The body of an answer. It is asked for more once the client has taken what came before, or nearly so.
+pub struct Answered {
+    body: axum::body::Body,
+    turns: Arc<Turns>,
+}
+
+impl Answered {
+    /// A body that goes over a connection.
+    pub fn new(body: axum::body::Body, turns: Arc<Turns>) -> Answered {
+        Answered { body, turns }
+    }
+}
+
+impl Body for Answered {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        // An answer that is made of the request as that comes says itself when it waits for more of it.
+        self.turns.pass_to(Turn::ToHandle);
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        if polled.is_ready() {
+            self.turns.pass_to(Turn::ToRead);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
