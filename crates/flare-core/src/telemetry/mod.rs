@@ -79,7 +79,7 @@ impl Telemetry {
         let tracer = Arc::new(Tracer::new(sampler, clock.clone(), queue.clone()));
         let latest = Arc::new(Latest::default());
         #[cfg(feature = "otlp")]
-        let exporter = export::Exporter::start(config, clock.clone(), queue.clone(), latest.clone())?;
+        let exporter = export::Exporter::start(config, clock, &queue, latest.clone())?;
         Ok(Some(Telemetry {
             tracer,
             queue,

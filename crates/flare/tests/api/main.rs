@@ -38,6 +38,7 @@ mod limits;
 mod metrics;
 mod openapi;
 mod order;
+mod outages;
 mod passive;
 mod patches;
 mod plots;

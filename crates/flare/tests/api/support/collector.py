@@ -98,7 +98,7 @@ def answer_to(kind, request, headers):
     said = mode[0]
     if said == "hang":
         threading.Event().wait()
-    if said == "later":
+    if said == "later" or (said == "no-traces" and kind is traces):
         say({"kind": "refused"})
         return 503, grpc.StatusCode.UNAVAILABLE
     if said == "never":

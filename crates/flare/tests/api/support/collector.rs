@@ -74,7 +74,8 @@ impl Collector {
         self.protocol
     }
 
-    /// From now on it answers so: `take`, `partly`, `later`, `never`, `hang`.
+    /// From now on it answers so: `take`, `partly`, `later`, `no-traces` (later, for those), `never`,
+    /// `hang`.
     pub async fn mode(&mut self, mode: &str) {
         writeln!(self.input, "{mode}").expect("the receiver reads");
         self.until("the receiver answers otherwise", |lines| {
