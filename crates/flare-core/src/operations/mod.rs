@@ -317,6 +317,7 @@ impl App {
                     continue;
                 }
                 Event::Recovered { id, at } => {
+                    self.trouble.doubt(id.clone());
                     self.tell_recovered(id, at);
                     continue;
                 }

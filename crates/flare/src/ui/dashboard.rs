@@ -111,6 +111,8 @@ struct Now {
     latency: String,
     gauges: Gauges,
     troubled: Vec<Troubled>,
+    /// How many clients in trouble are not shown.
+    more_troubled: u64,
     plots: Vec<Drawing>,
 }
 
@@ -156,6 +158,7 @@ impl Now {
         let series = app.history.last(range.span());
         let newest = app.history.newest();
         let rate = |read: fn(&Point) -> f64| Unit::PerSecond.say(newest.as_ref().map_or(0.0, read));
+        let (troubled, more_troubled) = troubled(app).await?;
         let latency = series.points.iter().rev().find_map(|point| point.latency);
         Ok(Now {
             resources: resources as u64,
@@ -166,7 +169,8 @@ impl Now {
             failed: rate(|point| point.failed),
             latency: latency.map_or_else(|| "none yet".to_owned(), |latency| Unit::Time.say(latency.p95)),
             gauges: app.history.latest().map(|sample| sample.gauges.clone()).unwrap_or_default(),
-            troubled: troubled(app).await?,
+            troubled,
+            more_troubled,
             plots: plots(
                 &series,
                 &Window {
@@ -197,10 +201,12 @@ fn shown(range: Range, age: Duration) -> Duration {
     round.map_or(range.span(), |round| round.min(range.span()))
 }
 
-async fn troubled(app: &App) -> Done<Vec<Troubled>> {
+/// The first clients in trouble, and how many more there are.
+async fn troubled(app: &App) -> Done<(Vec<Troubled>, u64)> {
     let now = app.clock.now();
     let found = app.troubled(TROUBLED).await?;
-    Ok(found
+    let first = found
+        .first
         .into_iter()
         .map(|view| {
             let known = app.registry.subscription_by_id(&view.id);
@@ -214,7 +220,8 @@ async fn troubled(app: &App) -> Done<Vec<Troubled>> {
                 lagging: view.status.feed.lagging,
             }
         })
-        .collect())
+        .collect();
+    Ok((first, found.more as u64))
 }
 
 /// The plots, from the points of a time.

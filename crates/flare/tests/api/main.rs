@@ -57,4 +57,5 @@ mod stopping;
 mod subscriptions;
 mod telemetry;
 mod trials;
+mod troubled;
 mod verdicts;
