@@ -1,21 +1,30 @@
 //! What the operator is told: a subscription fails, works again, or was disabled. To the log always, and by a POST
 //! to `notify.url` where one is configured.
 
+use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
 use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::time::Timestamp;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderValue, Method, Request, Uri};
 use http_body_util::Full;
 use serde::Serialize;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 use super::App;
 use crate::door::fresh_id;
 use crate::journey::HostKey;
 use crate::observe::count::{Notice as Told, Post};
+
+/// Posts under way at once.
+const AT_ONCE: usize = 8;
+
+/// Notices that are being tried or wait for their turn.
+const OUTBOX: usize = 256;
 
 /// A notice to the operator, as it is posted.
 #[derive(Clone, Debug, Serialize)]
@@ -44,6 +53,42 @@ impl Notices {
         let (sender, receiver) = mpsc::channel(256);
         (Notices { sender }, receiver)
     }
+}
+
+/// Notices that are to be posted: those about one subscription one after the other, so that they arrive in their order.
+#[derive(Default)]
+struct Outbox {
+    /// Bound: [`OUTBOX`], those under way included. When full: the rest stays in the queue of [`Notices`].
+    waiting: VecDeque<Notice>,
+    underway: HashSet<SubscriptionId>,
+}
+
+impl Outbox {
+    fn has_room(&self) -> bool {
+        self.waiting.len() + self.underway.len() < OUTBOX
+    }
+
+    fn add(&mut self, notice: Notice) {
+        self.waiting.push_back(notice);
+    }
+
+    /// The oldest one that does not have to wait for another.
+    fn next(&mut self) -> Option<Notice> {
+        let free = |notice: &Notice| !self.underway.contains(&notice.subscription);
+        let notice = self.waiting.remove(self.waiting.iter().position(free)?)?;
+        self.underway.insert(notice.subscription.clone());
+        Some(notice)
+    }
+
+    /// The one about this subscription was posted or given up.
+    fn done(&mut self, subscription: &SubscriptionId) {
+        self.underway.remove(subscription);
+    }
+}
+
+/// How long to wait after an attempt, from a second on, doubled each time; not at all after the last one. Pure.
+fn pause_after(attempt: u32, attempts: u32) -> Option<Duration> {
+    (attempt < attempts).then(|| Duration::from_secs(1 << (attempt - 1).min(20)))
 }
 
 impl App {
@@ -86,38 +131,67 @@ impl App {
         }
     }
 
-    /// Posts notices one after the other, each tried a few times, until the node stops.
+    /// Posts notices, each tried a few times, until the node stops. One that is refused holds up only those about the
+    /// same subscription.
     pub async fn post_notices(&self, mut notices: mpsc::Receiver<Notice>) {
         let Some(uri) = self.config.notify.url.get() else {
             // Nothing is ever sent here without a url; the task lasts as long as the node.
             return std::future::pending().await;
         };
-        let host = HostKey::of(&uri);
-        while let Some(notice) = notices.recv().await {
-            let id = fresh_id("msg");
-            let mut pause = Duration::from_secs(1);
-            let mut post = Post::Failed;
-            for attempt in 1..=self.config.notify.attempts {
-                let request = self.notice_request(&notice, &uri, &id);
-                match self.journey.errand(host.clone(), request, self.config.notify.timeout).await {
-                    Ok(answer) if (200..300).contains(&answer.status) => {
-                        post = Post::Posted;
-                        break;
-                    }
-                    Ok(answer) => {
-                        tracing::warn!(
-                            status = answer.status,
-                            attempt,
-                            "the operator's webhook refused a notice"
-                        );
-                    }
-                    Err(error) => tracing::warn!(error, attempt, "the operator's webhook was not reached"),
-                }
-                tokio::time::sleep(pause).await;
-                pause *= 2;
+        let (host, room) = (HostKey::of(&uri), Semaphore::new(AT_ONCE));
+        let mut outbox = Outbox::default();
+        let mut posting = FuturesUnordered::new();
+        loop {
+            while let Some(notice) = outbox.next() {
+                posting.push(self.post_notice(notice, &uri, &host, &room));
             }
-            self.journey.observe().counts().operator.post(post);
+            tokio::select! {
+                notice = notices.recv(), if outbox.has_room() => match notice {
+                    Some(notice) => outbox.add(notice),
+                    None => return,
+                },
+                Some(subscription) = posting.next() => outbox.done(&subscription),
+            }
         }
+    }
+
+    /// Posts a notice or gives it up, and answers whom it was about.
+    async fn post_notice(
+        &self,
+        notice: Notice,
+        uri: &Uri,
+        host: &HostKey,
+        room: &Semaphore,
+    ) -> SubscriptionId {
+        let id = fresh_id("msg");
+        let (attempts, timeout) = (self.config.notify.attempts, self.config.notify.timeout);
+        let mut post = Post::Failed;
+        for attempt in 1..=attempts {
+            // Only while it is under way: one that waits for its next attempt takes no room.
+            let answer = {
+                let _room = room.acquire().await;
+                self.journey.errand(host.clone(), self.notice_request(&notice, uri, &id), timeout).await
+            };
+            match answer {
+                Ok(answer) if (200..300).contains(&answer.status) => {
+                    post = Post::Posted;
+                    break;
+                }
+                Ok(answer) => {
+                    tracing::warn!(
+                        status = answer.status,
+                        attempt,
+                        "the operator's webhook refused a notice"
+                    );
+                }
+                Err(error) => tracing::warn!(error, attempt, "the operator's webhook was not reached"),
+            }
+            if let Some(pause) = pause_after(attempt, attempts) {
+                tokio::time::sleep(pause).await;
+            }
+        }
+        self.journey.observe().counts().operator.post(post);
+        notice.subscription
     }
 
     fn notice_request(&self, notice: &Notice, uri: &Uri, id: &str) -> Request<Full<Bytes>> {
@@ -134,5 +208,51 @@ impl App {
         headers.insert("webhook-id", text(id));
         headers.insert("webhook-timestamp", HeaderValue::from(notice.at.millis().div_euclid(1000)));
         request
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notice(event: &'static str, subscription: &str) -> Notice {
+        let (at, subscription) = (Timestamp::from_millis(0), SubscriptionId::new(subscription));
+        Notice { event, at, subscription, resource: None, since: None, reason: None }
+    }
+
+    #[test]
+    fn a_notice_waits_only_for_those_about_the_same_subscription() {
+        let mut outbox = Outbox::default();
+        for (event, subscription) in [("failing", "one"), ("recovered", "one"), ("failing", "two")] {
+            outbox.add(notice(event, subscription));
+        }
+        let next = |outbox: &mut Outbox| {
+            outbox.next().map(|notice| format!("{} {}", notice.subscription, notice.event))
+        };
+        assert_eq!(next(&mut outbox).as_deref(), Some("one failing"));
+        assert_eq!(next(&mut outbox).as_deref(), Some("two failing"));
+        assert_eq!(next(&mut outbox), None);
+        outbox.done(&SubscriptionId::new("one"));
+        assert_eq!(next(&mut outbox).as_deref(), Some("one recovered"));
+    }
+
+    #[test]
+    fn no_more_are_taken_on_than_there_is_room_for() {
+        let mut outbox = Outbox::default();
+        for number in 0..OUTBOX {
+            assert!(outbox.has_room());
+            outbox.add(notice("failing", &number.to_string()));
+            outbox.next();
+        }
+        assert!(!outbox.has_room(), "those under way count too");
+        outbox.done(&SubscriptionId::new("7"));
+        assert!(outbox.has_room());
+    }
+
+    #[test]
+    fn the_last_attempt_is_not_waited_after() {
+        let pauses: Vec<_> = (1..=4).map(|attempt| pause_after(attempt, 4)).collect();
+        assert_eq!(pauses, [1, 2, 4, 0].map(|secs| (secs > 0).then(|| Duration::from_secs(secs))));
+        assert_eq!(pause_after(1, 1), None);
     }
 }

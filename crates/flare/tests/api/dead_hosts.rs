@@ -150,6 +150,38 @@ async fn the_operator_is_told_of_a_client_that_fails_and_of_its_recovery() {
 }
 
 #[tokio::test]
+async fn a_notice_that_the_operator_refuses_does_not_hold_up_the_others() {
+    let operator = Receiver::answering(|request| {
+        Reply::Status(if request.json()["reason"].as_str().is_some_and(|r| r.contains("410")) {
+            500
+        } else {
+            200
+        })
+    })
+    .await;
+    // Tried for longer than anybody waits here.
+    let setup = Setup::default()
+        .with("FLARE_NOTIFY_URL", &operator.url("/"))
+        .with("FLARE_NOTIFY_ATTEMPTS", "20")
+        .with("FLARE_DELIVERY_FAILING_AFTER", "100ms");
+    let answer = |request: &crate::support::Request| match request.path.as_str() {
+        "/gone" => Reply::Status(410),
+        _ => Reply::Status(500),
+    };
+    let story = Story::with(setup, Receiver::answering(answer).await).await;
+    story.subscribe(json!({"endpoint": {"url": story.receiver.url("/gone")}})).await;
+    story.put(1, 1).await;
+    assert_eq!(operator.wait_for(1).await[0].json()["event"], "subscription.disabled");
+    let retry = json!({"interval": "50ms", "maxInterval": "50ms", "quantity": 10000});
+    story.subscribe_simply(json!({"retry": retry})).await;
+    story.put(1, 2).await;
+    until_true("the other one is told", || {
+        operator.requests().iter().any(|request| request.json()["event"] == "subscription.failing")
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_client_that_fails_for_too_long_is_disabled_if_so_configured() {
     let operator = Receiver::start().await;
     let setup = Setup::default()
