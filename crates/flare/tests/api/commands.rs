@@ -105,6 +105,18 @@ async fn a_node_that_is_not_there_is_a_failure_and_the_configuration_says_where_
     );
 }
 
+#[test]
+fn a_node_that_hangs_is_given_up_after_the_timeout() {
+    // Connections are made, and nobody ever answers.
+    let hangs = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", hangs.local_addr().unwrap());
+    for words in [&["status"][..], &["replay", "sub_1", "--wait"], &["tail"]] {
+        let output = command(words).args(["--url", &url, "--timeout", "300ms"]).output().unwrap();
+        insist(&output, 4, &["300ms", "--timeout"]);
+    }
+    insist(&command(&["status", "--timeout", "soon"]).output().unwrap(), 2, &["--timeout"]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn replay_begins_and_waits() {
     let story = Story::begin().await;

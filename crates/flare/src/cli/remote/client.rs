@@ -1,7 +1,11 @@
 //! A small HTTP client for the node's own API: a path comes in, JSON or a stream of lines goes out.
 
+use std::future::Future;
+use std::time::Duration;
+
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
+use flare_model::duration::HumanDuration;
 use http::header::{CONTENT_TYPE, HOST};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -16,12 +20,17 @@ use tokio_rustls::rustls::pki_types::ServerName;
 /// The largest answer that is read; lines of a stream are bounded by it, too.
 const MOST: usize = 16 << 20;
 
+/// A stream of lines that is quiet has an empty one after so long: see `GET /tail`.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+
 /// The way to a node. A connection is used again where its last answer was read to the end.
 pub struct Client {
     base: Uri,
     /// The connections, which live as long as this.
     connections: JoinSet<()>,
     idle: Option<SendRequest<Full<Bytes>>>,
+    /// How long an answer may take; without it, for ever.
+    timeout: Option<Duration>,
 }
 
 /// A whole answer, whatever its status.
@@ -37,7 +46,12 @@ pub struct Answer {
 /// Lines of an answer that does not end.
 pub struct Lines {
     body: Incoming,
+    /// What came and is no line yet. Bound: [`MOST`], and what one read brought. When full: the stream ends as a failure.
     read: Vec<u8>,
+    /// How much of it was searched for the end of a line.
+    searched: usize,
+    /// How long it may be silent.
+    silence: Option<Duration>,
 }
 
 /// Reads the url of an API.
@@ -52,7 +66,12 @@ pub fn parse_url(text: &str) -> Result<Uri, String> {
 impl Client {
     /// For the API at a url that [`parse_url`] has read.
     pub fn new(base: Uri) -> Client {
-        Client { base, connections: JoinSet::new(), idle: None }
+        Client { base, connections: JoinSet::new(), idle: None, timeout: None }
+    }
+
+    /// The same, that gives up on an answer which takes longer.
+    pub fn giving_up_after(self, timeout: Duration) -> Client {
+        Client { timeout: Some(timeout), ..self }
     }
 
     /// GET, and the answer as JSON.
@@ -67,12 +86,15 @@ impl Client {
 
     /// GET, and the answer line by line.
     pub async fn lines(&mut self, path: &str) -> anyhow::Result<Lines> {
-        let (_, response) = self.send(&Method::GET, path, None).await?;
+        let timeout = self.timeout;
+        let (_, response) = within(timeout, self.send(&Method::GET, path, None)).await?;
         if !response.status().is_success() {
             let status = response.status();
-            return Err(refused(&Method::GET, path, status, &read(response).await.unwrap_or_default()));
+            let body = within(timeout, read(response)).await.unwrap_or_default();
+            return Err(refused(&Method::GET, path, status, &body));
         }
-        Ok(Lines { body: response.into_body(), read: Vec::new() })
+        let silence = timeout.map(|timeout| timeout.saturating_add(HEARTBEAT));
+        Ok(Lines { body: response.into_body(), read: Vec::new(), searched: 0, silence })
     }
 
     async fn json(&mut self, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
@@ -86,11 +108,15 @@ impl Client {
 
     /// Any request, and its whole answer.
     pub async fn ask(&mut self, method: &Method, path: &str, body: Option<&Value>) -> anyhow::Result<Answer> {
-        let (sender, response) = self.send(method, path, body).await?;
-        let (status, headers) = (response.status(), response.headers().clone());
-        let body = read(response).await?;
-        self.idle = Some(sender);
-        Ok(Answer { status, headers, body })
+        let timeout = self.timeout;
+        let asked = async {
+            let (sender, response) = self.send(method, path, body).await?;
+            let (status, headers) = (response.status(), response.headers().clone());
+            let body = read(response).await?;
+            self.idle = Some(sender);
+            Ok(Answer { status, headers, body })
+        };
+        within(timeout, asked).await.with_context(|| format!("{method} {path}"))
     }
 
     async fn send(
@@ -147,21 +173,36 @@ impl Lines {
     /// The next line that is not blank; nothing at the end.
     pub async fn next(&mut self) -> anyhow::Result<Option<Value>> {
         loop {
-            while let Some(at) = self.read.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.read.drain(..=at).collect();
+            while let Some(at) = self.read[self.searched..].iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.read.drain(..=self.searched + at).collect();
+                self.searched = 0;
                 if !line.trim_ascii().is_empty() {
                     return Ok(Some(serde_json::from_slice(&line).context("a line is not JSON")?));
                 }
             }
+            self.searched = self.read.len();
             if self.read.len() > MOST {
                 bail!("a line is longer than {MOST} bytes");
             }
-            let Some(frame) = self.body.frame().await else { return Ok(None) };
+            let frame = async { Ok(self.body.frame().await) };
+            let Some(frame) = within(self.silence, frame).await? else { return Ok(None) };
             if let Ok(data) = frame.context("the stream broke")?.into_data() {
                 self.read.extend_from_slice(&data);
             }
         }
     }
+}
+
+/// What is awaited, or a failure that says how long it was.
+async fn within<T>(
+    timeout: Option<Duration>,
+    awaited: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
+    let Some(timeout) = timeout else { return awaited.await };
+    tokio::time::timeout(timeout, awaited).await.unwrap_or_else(|_| {
+        let timeout = HumanDuration(timeout);
+        Err(anyhow::anyhow!("the node said nothing for {timeout}: it hangs, or needs more time (--timeout)"))
+    })
 }
 
 async fn read(response: Response<Incoming>) -> anyhow::Result<Bytes> {

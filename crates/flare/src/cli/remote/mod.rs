@@ -9,6 +9,7 @@ use std::io::{self, IsTerminal as _, Write};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use flare_model::duration::HumanDuration;
 use flare_model::time::Timestamp;
 
 use super::{ConfigArgs, Exit, Format};
@@ -44,11 +45,14 @@ pub enum Remote {
 }
 
 /// Where the node is.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct NodeArgs {
     /// The url of the node's API; without it http.server.addr of the configuration.
     #[arg(long, value_name = "URL", value_parser = client::parse_url)]
     pub url: Option<http::Uri>,
+    /// How long an answer of the node may take.
+    #[arg(long, value_name = "DURATION", default_value = "10s")]
+    pub timeout: HumanDuration,
     /// Where the configuration is.
     #[command(flatten)]
     pub config: ConfigArgs,
@@ -107,7 +111,7 @@ impl NodeArgs {
                 client::parse_url(&format!("http://{addr}")).map_err(anyhow::Error::msg)?
             }
         };
-        Ok(Client::new(url))
+        Ok(Client::new(url).giving_up_after(self.timeout.0))
     }
 }
 
