@@ -129,8 +129,7 @@ async fn finish<C: Future>(mut connection: Pin<&mut C>, turns: &Turns, grace: Du
             return Poll::Ready(Some(ended));
         }
         while patience.as_mut().poll(context).is_ready() {
-            turns.close();
-            match turns.whose() {
+            match turns.close(context) {
                 Turn::ToHandle => {
                     handled_late = true;
                     return Poll::Pending;
@@ -183,6 +182,7 @@ mod tests {
             let routes = Router::new()
                 .route("/slow", put(slow))
                 .route("/echo", post(|body: Body| async { body }))
+                .route("/apart", post(read_apart))
                 .route("/large", get(|| async { vec![b'x'; 32 << 20] }));
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let (addr, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
@@ -207,6 +207,13 @@ mod tests {
         }
     }
 
+    /// Reads the body in a task of its own, as what changes something does.
+    async fn read_apart(body: Body) -> &'static str {
+        let mut apart = JoinSet::new();
+        apart.spawn(axum::body::to_bytes(body, usize::MAX));
+        apart.join_next().await.map_or("nothing", |_| "read")
+    }
+
     async fn read_all(stream: &mut TcpStream) -> String {
         let mut all = Vec::new();
         // A reset is an end too.
@@ -220,6 +227,7 @@ mod tests {
         for half in [
             "GET /large HTTP/1.1\r\nhos".to_owned(),
             format!("PUT /slow HTTP/1.1\r\n{head}"),
+            format!("POST /apart HTTP/1.1\r\n{head}"),
             format!("POST /echo HTTP/1.1\r\n{head}"),
             "GET /large HTTP/1.1\r\nhost: x\r\n\r\n".to_owned(),
             // A whole one before, on the same connection.

@@ -1,8 +1,8 @@
 //! In: the requests and answers of a connection, as they pass. Out: whose turn it is, so that a node that stops knows
 //! whom it would wait for.
 //!
-//! All of it happens inside the connection's own task, whenever that is polled: whoever polls it may look afterwards, and
-//! nobody has to be woken.
+//! Nearly all of it happens inside the connection's own task, whenever that is polled: whoever polls it may look
+//! afterwards. Only a body may be read by another task, so whoever waits for the end of the handling asks to be woken.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures_util::task::AtomicWaker;
 use hyper::body::{Body, Frame, SizeHint};
 
 /// Who has to do something next.
@@ -28,29 +29,36 @@ pub enum Turn {
 pub struct Turns {
     turn: AtomicU8,
     closed: AtomicBool,
+    /// Who waits for the turn to be the client's, once it is closed.
+    waiting: AtomicWaker,
 }
 
 impl Turns {
     /// A connection from which nothing has come.
     pub fn new() -> Arc<Turns> {
-        Arc::new(Turns { turn: AtomicU8::new(Turn::ToSend as u8), closed: AtomicBool::new(false) })
+        Arc::new(Turns {
+            turn: AtomicU8::new(Turn::ToSend as u8),
+            closed: AtomicBool::new(false),
+            waiting: AtomicWaker::new(),
+        })
     }
 
     /// From now on it is theirs.
     pub fn pass_to(&self, turn: Turn) {
-        self.turn.store(turn as u8, Ordering::Relaxed);
-    }
-
-    /// Whose it is.
-    pub fn whose(&self) -> Turn {
-        const ALL: [Turn; 3] = [Turn::ToSend, Turn::ToHandle, Turn::ToRead];
-        ALL[usize::from(self.turn.load(Ordering::Relaxed))]
+        // In one order with `close`: either that sees this turn, or this sees that it is closed.
+        self.turn.store(turn as u8, Ordering::SeqCst);
+        if turn != Turn::ToHandle && self.closed.load(Ordering::SeqCst) {
+            self.waiting.wake();
+        }
     }
 
     /// Takes nothing more from the client: whoever asks for more of a body gets nothing, for ever, and it is the client's
-    /// turn.
-    pub fn close(&self) {
-        self.closed.store(true, Ordering::Relaxed);
+    /// turn. Answers whose it is; when it becomes the client's, `context` is woken.
+    pub fn close(&self, context: &Context<'_>) -> Turn {
+        const ALL: [Turn; 3] = [Turn::ToSend, Turn::ToHandle, Turn::ToRead];
+        self.waiting.register(context.waker());
+        self.closed.store(true, Ordering::SeqCst);
+        ALL[usize::from(self.turn.load(Ordering::SeqCst))]
     }
 }
 
@@ -128,5 +136,35 @@ impl Body for Answered {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::task::noop_waker;
+    use std::sync::atomic::AtomicUsize;
+    use std::task::{Wake, Waker};
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn once_it_is_closed_a_body_that_another_task_reads_gives_nothing_and_wakes_who_waits() {
+        let (turns, woken) = (Turns::new(), Arc::new(Woken::default()));
+        turns.pass_to(Turn::ToHandle);
+        let waker = Waker::from(woken.clone());
+        assert_eq!(turns.close(&Context::from_waker(&waker)), Turn::ToHandle);
+        assert_eq!(woken.0.load(Ordering::Relaxed), 0);
+        let mut body = Asked::new(axum::body::Body::from("more"), turns.clone());
+        assert!(Pin::new(&mut body).poll_frame(&mut Context::from_waker(&noop_waker())).is_pending());
+        assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+        assert_eq!(turns.close(&Context::from_waker(&waker)), Turn::ToSend);
     }
 }
