@@ -190,6 +190,10 @@ async fn serve(loaded: Loaded, cores: usize, company: Company) -> anyhow::Result
     });
     chores.spawn({
         let app = app.clone();
+        async move { app.carry_out_decisions().await }
+    });
+    chores.spawn({
+        let app = app.clone();
         async move { app.post_notices(noticed).await }
     });
     chores.spawn({

@@ -10,10 +10,11 @@ use flare_model::subscription::ReplayLeft;
 use flare_model::time::Timestamp;
 use flare_provider::{Opened, ProviderError};
 use roaring::RoaringTreemap;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use super::census::Census;
 use super::compiled::{Compiled, HostKey};
+use super::decision::Decision;
 use super::errand::Errand;
 use super::examine::{Examined, ListOwed, Owed};
 use super::passive::Ask;
@@ -91,6 +92,10 @@ pub enum Command {
     Passive(SubscriptionNumber, Ask),
     /// Sends a test, which nothing is recorded of.
     Try(Box<Trial>, oneshot::Sender<Tried>),
+    /// The subscriptions about which something was decided that is not durable yet.
+    Decided(oneshot::Sender<Vec<SubscriptionId>>),
+    /// What was decided about this one.
+    Decision(SubscriptionNumber, oneshot::Sender<Option<Decision>>),
     /// Finishes what is in flight, records, and ends.
     Stop(oneshot::Sender<()>),
 }
@@ -122,6 +127,8 @@ pub struct Inspection {
     pub preparing: bool,
     /// Why everything is gone through, if it is.
     pub sweep: Option<SweepKind>,
+    /// It is to be disabled, and begins nothing any more.
+    pub decision: Option<Decision>,
     /// A host of its own that does not answer, and when it is tried again.
     pub breaker: Option<(HostKey, Timestamp)>,
     /// By replay: what is left of it.
@@ -151,15 +158,6 @@ pub struct Owes {
 
 /// What a delivery thread tells the node.
 pub enum Event {
-    /// A subscription is to be disabled.
-    Disable {
-        /// Which.
-        id: SubscriptionId,
-        /// Why.
-        reason: String,
-        /// Since when.
-        at: Timestamp,
-    },
     /// Nothing has succeeded for a while.
     Failing {
         /// Which.
@@ -181,8 +179,10 @@ pub enum Event {
 /// The way to the node.
 #[derive(Clone)]
 pub struct Report {
-    /// Bound: 1024. When full: the event is dropped with a warning; the same will be found again.
+    /// Bound: 1024. When full: the event is dropped with a warning, and the operator is not told of it.
     events: mpsc::Sender<Event>,
+    /// Rung when something was decided; the decision itself stays with its subscription.
+    decided: Arc<Notify>,
     /// The reason to stop, once there is one.
     fatal: Arc<watch::Sender<Option<String>>>,
 }
@@ -195,14 +195,17 @@ impl Report {
     pub fn new() -> (Report, Fatal, mpsc::Receiver<Event>) {
         let (events, received) = mpsc::channel(1024);
         let (sender, fatal) = watch::channel(None);
-        (Report { events, fatal: Arc::new(sender) }, fatal, received)
+        (Report { events, decided: Arc::default(), fatal: Arc::new(sender) }, fatal, received)
     }
 
-    /// A subscription is to be disabled.
-    pub fn disable(&self, id: SubscriptionId, reason: String, at: Timestamp) {
-        if self.events.try_send(Event::Disable { id, reason, at }).is_err() {
-            tracing::warn!("too many subscriptions to disable at once, one will be found again later");
-        }
+    /// Something was decided that has to be durable: the node comes for it.
+    pub fn decided(&self) {
+        self.decided.notify_one();
+    }
+
+    /// Returns when something was decided since the last time.
+    pub async fn wait_for_decision(&self) {
+        self.decided.notified().await;
     }
 
     /// Nothing has succeeded for a while.

@@ -179,6 +179,7 @@ impl Merge for Inspection {
         // It fails only if no part of it succeeds.
         self.failing_since = self.failing_since.zip(other.failing_since).map(|(one, other)| one.max(other));
         self.preparing |= other.preparing;
+        self.decision = self.decision.merge(other.decision);
         self.sweep = self.sweep.or(other.sweep);
         if let Some(other) = &other.filtering {
             self.filtering.get_or_insert_default().add(other);

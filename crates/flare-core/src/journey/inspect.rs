@@ -17,6 +17,7 @@ impl Shard {
             lagging: self.lagging(key),
             in_flight: u64::from(subscriber.in_flight) + leased,
             failing_since: subscriber.fortune.failing_since,
+            decision: subscriber.decision.as_deref().cloned(),
             ..Inspection::default()
         };
         let (now, monotonic) = (self.shared.clock.now(), self.shared.clock.monotonic());

@@ -14,6 +14,7 @@ mod concurrency;
 mod connection;
 mod control;
 mod courier;
+mod decision;
 mod errand;
 mod event;
 mod examine;
@@ -52,7 +53,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use flare_model::document::Document;
-use flare_model::ids::{LaneId, SubscriptionNumber};
+use flare_model::ids::{LaneId, SubscriptionId, SubscriptionNumber};
 use flare_provider::{Opened, ProviderError, Store};
 use http_body_util::Full;
 use tokio::sync::{mpsc, oneshot};
@@ -63,6 +64,7 @@ pub use compiled::{Compiled, HostKey};
 pub use connection::{Answer, Dialler, ReadLimits};
 pub use control::{Command, Event, Inspection, Needs, Owes, Report};
 pub use courier::Job;
+pub use decision::Decision;
 pub use examine::{Examined, ListOwed, Owed};
 pub use judge::Ending;
 pub use message::replay_id;
@@ -300,6 +302,27 @@ impl Journey {
             survey::add(&mut all, answer.await.ok()?);
         }
         Some(all)
+    }
+
+    /// Waits until a delivery thread has decided something that has to be durable.
+    pub async fn decided(&self) {
+        self.report.wait_for_decision().await;
+    }
+
+    /// The subscriptions about which something was decided that is not durable yet, of all threads.
+    pub async fn decisions(&self) -> Vec<SubscriptionId> {
+        let mut answers = Vec::with_capacity(self.threads.len());
+        for thread in &self.threads {
+            let (reply, answer) = oneshot::channel();
+            let _ = thread.send(Command::Decided(reply)).await;
+            answers.push(answer);
+        }
+        let mut all = Vec::new();
+        for answer in answers {
+            // A thread that has stopped decides nothing.
+            all.extend(answer.await.unwrap_or_default());
+        }
+        all
     }
 
     /// Sends a test from one of the threads that serve the subscription.

@@ -30,9 +30,7 @@ impl Shard {
         }
         let gone = judgement.gone && subscriber.standstill == Standstill::None;
         if gone {
-            subscriber.standstill = Standstill::Disabled;
-            let reason = "the client answered 410 Gone".to_owned();
-            self.shared.report.disable(job.compiled.id.clone(), reason, times.ended);
+            self.decide(job.key, "the client answered 410 Gone".to_owned(), times.ended);
         } else {
             self.watch_fortune(&job, times);
         }
@@ -156,17 +154,13 @@ impl Shard {
         let hopeless =
             !disable_after.is_zero() && failing >= disable_after && subscriber.standstill == Standstill::None;
         subscriber.recovering |= untold;
-        if hopeless {
-            subscriber.standstill = Standstill::Disabled;
-        }
-        let report = &self.shared.report;
         if untold {
-            report.failing(job.compiled.id.clone(), since, times.ended);
+            self.shared.report.failing(job.compiled.id.clone(), since, times.ended);
         }
         if hopeless {
             let limit = flare_model::duration::HumanDuration(disable_after);
             let reason = format!("nothing has succeeded for {limit} (delivery.disable-after)");
-            report.disable(job.compiled.id.clone(), reason, times.ended);
+            self.decide(job.key, reason, times.ended);
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,7 +55,7 @@ pub struct Shared {
     pub limits: ShardLimits,
     /// What all threads together may have open.
     pub caps: Arc<Caps>,
-    /// What the node is told: disabled subscriptions, fatal errors.
+    /// What the node is told: clients that fail, decisions, fatal errors.
     pub report: Report,
     /// Where attempts that have ended are kept.
     pub desk: Desk,
@@ -102,6 +102,8 @@ pub struct Shard {
     pub subscribers: Slab<Subscriber>,
     /// The way to them.
     pub by_number: HashMap<SubscriptionNumber, usize>,
+    /// Those about which something was decided that is not durable yet. Bound: each once.
+    pub decided: BTreeSet<SubscriptionNumber>,
     /// Bound: each subscription once for each of its lanes.
     parked: HashMap<LaneId, Vec<(usize, SubscriptionNumber)>>,
     /// By the index in `host_index`. Bound: those that its subscriptions send to, or that couriers are on the way to.
@@ -197,6 +199,7 @@ impl Shard {
                 shared,
                 subscribers: Slab::new(),
                 by_number: HashMap::new(),
+                decided: BTreeSet::new(),
                 parked: HashMap::new(),
                 hosts: Slab::new(),
                 host_index: HashMap::new(),

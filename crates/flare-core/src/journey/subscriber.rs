@@ -11,6 +11,7 @@ use super::change::Change;
 use super::compiled::Compiled;
 use super::concurrency::Borrowed;
 use super::courier::Job;
+use super::decision::Decision;
 use super::history::Looked;
 use super::homes::Spread;
 use super::lanes::{Lanes, Noted};
@@ -38,6 +39,8 @@ pub struct Subscriber {
     pub compiled: Arc<Compiled>,
     /// Whether it may begin attempts.
     pub standstill: Standstill,
+    /// Why it is to be disabled, until that is durable.
+    pub decision: Option<Box<Decision>>,
     /// Those of its lanes that this thread serves.
     pub lanes: Lanes,
     /// Lanes with something unread. Bound: each lane once.

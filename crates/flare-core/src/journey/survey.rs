@@ -1,5 +1,5 @@
-//! A survey: which subscriptions of a delivery thread stand out, because they fail, are being prepared, or gave
-//! something up. The rest is not mentioned, so the answer is as long as there is trouble.
+//! A survey: which subscriptions of a delivery thread stand out, because they fail, are being prepared, are to
+//! be disabled, or gave something up. The rest is not mentioned, so the answer is as long as there is trouble.
 //!
 //! It walks over all of them, in small steps, between which the thread does what else there is to do.
 
@@ -12,6 +12,8 @@ use flare_model::ids::SubscriptionNumber;
 use flare_model::time::Timestamp;
 use tokio::sync::oneshot;
 
+use super::decision::Decision;
+use super::homes::Merge as _;
 use super::shard::Shard;
 
 /// Subscriptions looked at before others have their turn: some ten microseconds.
@@ -26,6 +28,8 @@ pub struct Notable {
     pub preparing: bool,
     /// Documents given up.
     pub dead_letters: u64,
+    /// It is to be disabled.
+    pub decision: Option<Decision>,
 }
 
 /// Those that stand out.
@@ -54,6 +58,7 @@ pub fn add(survey: &mut Survey, other: Survey) {
         };
         sum.preparing |= notable.preparing;
         sum.dead_letters += notable.dead_letters;
+        sum.decision = sum.decision.take().merge(notable.decision);
     }
 }
 
@@ -68,6 +73,7 @@ impl Shard {
                 failing_since: subscriber.fortune.failing_since,
                 preparing: feeds().any(|feed| beginning(feed.sweeping().map(|sweep| sweep.kind))),
                 dead_letters: feeds().map(|feed| feed.dead().len()).sum(),
+                decision: subscriber.decision.as_deref().cloned(),
             };
             if notable != Notable::default() {
                 survey.insert(subscriber.compiled.number, notable);
@@ -84,7 +90,8 @@ mod tests {
     fn what_several_threads_say_of_one_is_added_up() {
         let at = |millis| Some(Timestamp::from_millis(millis));
         let one = |failing_since, preparing, dead_letters| {
-            Survey::from([(SubscriptionNumber(1), Notable { failing_since, preparing, dead_letters })])
+            let notable = Notable { failing_since, preparing, dead_letters, decision: None };
+            Survey::from([(SubscriptionNumber(1), notable)])
         };
         let mut sum = one(at(9), false, 2);
         add(&mut sum, one(at(5), true, 3));

@@ -190,6 +190,12 @@ fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
         Command::Try(trial, reply) => {
             shard.tasks.spawn_local(trial::run(shard.shared.clone(), trial, reply));
         }
+        Command::Decided(reply) => {
+            let _ = reply.send(shard.decided());
+        }
+        Command::Decision(number, reply) => {
+            let _ = reply.send(shard.decision(number));
+        }
         Command::Stop(_) => unreachable!("the caller ends the loop on it"),
     }
 }
@@ -246,6 +252,7 @@ impl Shard {
         let key = self.subscribers.insert(Subscriber {
             compiled,
             standstill,
+            decision: None,
             lanes,
             unread: Default::default(),
             due: Default::default(),
@@ -371,6 +378,10 @@ impl Shard {
     ) {
         let now = self.shared.clock.now();
         let Some(&key) = self.by_number.get(&number) else { return };
+        if standstill != Standstill::Paused {
+            // It is durable, or somebody lets the subscription go on all the same.
+            self.forget_decision(number);
+        }
         let subscriber = &mut self.subscribers[key];
         let stood = subscriber.standstill != Standstill::None;
         subscriber.standstill = standstill;
@@ -405,6 +416,7 @@ impl Shard {
     }
 
     pub(super) fn remove(&mut self, number: SubscriptionNumber) {
+        self.forget_decision(number);
         if let Some(key) = self.by_number.remove(&number) {
             let removed = self.subscribers.remove(key);
             self.leave_hosts(removed.hosts);

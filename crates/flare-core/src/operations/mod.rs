@@ -3,6 +3,7 @@
 mod attempts;
 mod changes;
 mod dead_letters;
+mod disabling;
 mod drift;
 mod explain;
 mod filters;
@@ -29,12 +30,11 @@ mod trouble;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use flare_model::ids::{FeedId, ResourceId, ResourceNumber, SubscriptionId, SubscriptionNumber};
 use flare_model::invalid::Invalid;
 use flare_model::resource::{Resource, ResourceView};
-use flare_model::subscription::{Disabled, Limits, Stored, check};
+use flare_model::subscription::{Limits, Stored, check};
 use flare_model::time::Timestamp;
 use flare_provider::{Entity, EntityKind, ErrorKind, ProviderError, Store};
 use http::HeaderValue;
@@ -306,28 +306,18 @@ impl App {
         Ok(Arc::new(Subscription { stored, version: entity.version, compiled }))
     }
 
-    /// Does what delivery threads ask for, until they are gone.
+    /// Tells the operator what delivery threads tell, until they are gone.
     pub async fn follow_events(&self, mut events: tokio::sync::mpsc::Receiver<Event>) {
         while let Some(event) = events.recv().await {
-            let (id, reason, at) = match event {
-                Event::Disable { id, reason, at } => (id, reason, at),
+            match event {
                 Event::Failing { id, since, at } => {
                     self.trouble.report(id.clone(), since);
                     self.tell_failing(id, since, at);
-                    continue;
                 }
                 Event::Recovered { id, at } => {
                     self.trouble.doubt(id.clone());
                     self.tell_recovered(id, at);
-                    continue;
                 }
-            };
-            let disabled = Disabled { since: at, reason, start_over: false };
-            let mut pause = Duration::from_millis(100);
-            while let Err(failure) = self.disable(&id, disabled.clone()).await {
-                tracing::warn!(subscription.id = %id, error = %failure, "could not be disabled yet");
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(Duration::from_secs(10));
             }
         }
     }

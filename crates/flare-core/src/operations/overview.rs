@@ -118,8 +118,8 @@ impl App {
     /// The state of a subscription, by what a survey says of it.
     fn status_by(&self, survey: &Survey, subscription: &Subscription) -> Status {
         let seen = match survey.get(&subscription.number()).cloned() {
-            Some(Notable { failing_since, preparing, .. }) => {
-                Inspection { failing_since, preparing, ..Inspection::default() }
+            Some(Notable { failing_since, preparing, decision, .. }) => {
+                Inspection { failing_since, preparing, decision, ..Inspection::default() }
             }
             None => Inspection::default(),
         };

@@ -10,7 +10,7 @@ use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::resource::Resource;
 use flare_provider::EntityKind;
 
-use super::{App, Done, Failure, resource, unknown_subscription};
+use super::{App, Done, Failure, resource, standstill, unknown_subscription};
 use crate::journey::Command;
 use crate::registry::Subscription;
 
@@ -40,8 +40,10 @@ impl App {
         let changed = self.compile(stored)?;
         self.registry.put_subscription(changed.clone());
         self.journey.send(changed.number(), || Command::Replace(changed.compiled.clone())).await;
-        let stood_since = known.stored.disabled.as_ref().map(|d| d.since).or(known.stored.paused_since);
-        self.stand(&changed, stood_since).await;
+        if standstill(&changed.stored) != standstill(&known.stored) {
+            let stood_since = known.stored.disabled.as_ref().map(|d| d.since).or(known.stored.paused_since);
+            self.stand(&changed, stood_since).await;
+        }
         self.rearrange_if_needed(&changed).await;
         Ok(())
     }

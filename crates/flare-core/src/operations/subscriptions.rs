@@ -6,7 +6,7 @@ use flare_model::feed::{Failure as LastFailure, SweepKind};
 use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::invalid::Invalid;
 use flare_model::resource::Resource;
-use flare_model::subscription::{self, Disabled, Draft, Revisions, Secret, Spec, Status, Stored, View};
+use flare_model::subscription::{self, Draft, Revisions, Secret, Spec, Status, Stored, View};
 use flare_model::time::Timestamp;
 use flare_provider::{Entity, EntityKind, ErrorKind, NewEntity, Start};
 use schemars::JsonSchema;
@@ -318,6 +318,8 @@ impl App {
         let current = self.subscription(resource, id)?;
         let stood_since = current.stored.disabled.as_ref().map(|d| d.since).or(current.stored.paused_since);
         if stood_since.is_none() {
+            // It may be about to be disabled, which nobody has stored yet.
+            self.overrule(&current).await;
             return Ok(current);
         }
         if current.stored.disabled.as_ref().is_some_and(|disabled| disabled.start_over) {
@@ -336,28 +338,6 @@ impl App {
             .await?;
         self.stand(&resumed, stood_since).await;
         Ok(resumed)
-    }
-
-    /// Stops a subscription for a reason of Flare's own.
-    pub(super) async fn disable(&self, id: &SubscriptionId, disabled: Disabled) -> Done<()> {
-        let _catalog = self.catalog.lock().await;
-        let Some(current) = self.registry.subscription_by_id(id) else { return Ok(()) };
-        match &current.stored.disabled {
-            // The first reason stays, but what it missed since is missed all the same.
-            Some(already) if disabled.start_over && !already.start_over => {
-                let both = Disabled { start_over: true, ..already.clone() };
-                self.keep(&current, |stored| stored.disabled = Some(both)).await?;
-            }
-            Some(_) => {}
-            None => {
-                let (since, reason) = (disabled.since, disabled.reason.clone());
-                let disabled = self.keep(&current, |stored| stored.disabled = Some(disabled)).await?;
-                self.stand(&disabled, None).await;
-                self.trouble.report(id.clone(), since);
-                self.tell_disabled(id.clone(), since, reason);
-            }
-        }
-        Ok(())
     }
 
     pub(super) async fn stand(&self, subscription: &Subscription, paused_since: Option<Timestamp>) {
@@ -451,6 +431,9 @@ impl App {
     ) -> (Status, Timestamp, Option<String>) {
         if let Some(disabled) = &stored.disabled {
             return (Status::Disabled, disabled.since, Some(disabled.reason.clone()));
+        }
+        if let Some(decision) = &seen.decision {
+            return (Status::Disabled, decision.at, Some(decision.reason.clone()));
         }
         if let Some(since) = stored.paused_since {
             return (Status::Paused, since, None);

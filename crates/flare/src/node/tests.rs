@@ -3,12 +3,17 @@
 
 use super::*;
 use flare_core::config::{Sources, load};
-use flare_core::operations::{Done, Failure};
+use flare_core::journey::accept::Word;
+use flare_core::operations::{Done, Failure, StatusView, SubscriptionQuery};
 use flare_core::registry::Subscription;
 use flare_model::ids::{ResourceId, SubscriptionId};
+use flare_model::subscription::Status;
+use flare_model::url::DocumentUrl;
 use flare_provider::faulty::{self, Fault, Faulty};
 use flare_provider::{EntityKind, ErrorKind};
 use serde_json::json;
+use std::sync::atomic::{AtomicU16, Ordering};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const LOST: Fault = Fault::After(ErrorKind::Unavailable);
 const REFUSED: Fault = Fault::Before(ErrorKind::Unavailable);
@@ -53,8 +58,37 @@ impl Scene {
     }
 
     async fn subscribe(&self) -> Done<Arc<Subscription>> {
-        let draft = serde_json::from_value(json!({"endpoint": {"url": "http://127.0.0.1:9/told"}})).unwrap();
+        self.subscribe_at("http://127.0.0.1:9/told").await
+    }
+
+    async fn subscribe_at(&self, url: &str) -> Done<Arc<Subscription>> {
+        let draft = serde_json::from_value(json!({"endpoint": {"url": url}})).unwrap();
         Ok(self.app.create_subscription(&self.resource, draft).await?.0)
+    }
+
+    async fn put(&self, revision: u32) {
+        let url = DocumentUrl::parse("http://origin.test/users/1").unwrap();
+        let content = json!({"rev": revision}).to_string();
+        let draft = self.app.draft(url, Word::Put(content.into())).unwrap();
+        self.app.commit(vec![draft]).await.unwrap();
+    }
+
+    /// Waits until a subscription stands so.
+    async fn until_status(&self, id: &SubscriptionId, wanted: &str) -> StatusView {
+        let status = async {
+            loop {
+                let status = self.app.status(&self.resource, id).await.unwrap();
+                if status.status.as_str() == wanted {
+                    return status;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), status).await.expect(wanted)
+    }
+
+    fn is_stored_as_disabled(&self, id: &SubscriptionId) -> bool {
+        self.app.subscription(&self.resource, id).unwrap().stored.disabled.is_some()
     }
 
     async fn patch(&self, id: &SubscriptionId, patch: serde_json::Value) -> Done<Arc<Subscription>> {
@@ -74,6 +108,30 @@ impl Scene {
         }
         listed
     }
+}
+
+/// A client that answers everything with one status, and its url.
+async fn client(status: Arc<AtomicU16>) -> (JoinSet<()>, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/told", listener.local_addr().unwrap());
+    let mut serving = JoinSet::new();
+    serving.spawn(async move {
+        let mut connections = JoinSet::new();
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let status = status.clone();
+            connections.spawn(async move {
+                let mut request = [0; 4096];
+                // One read has all of so small a request.
+                while stream.read(&mut request).await.is_ok_and(|read| read > 0) {
+                    let status = status.load(Ordering::SeqCst);
+                    let answer = format!("HTTP/1.1 {status} So\r\ncontent-length: 0\r\n\r\n");
+                    let _ = stream.write_all(answer.as_bytes()).await;
+                }
+            });
+        }
+    });
+    (serving, url)
 }
 
 fn endpoint(endpoint: &str) -> flare_model::resource::ResourceDraft {
@@ -106,7 +164,7 @@ async fn a_change_whose_answer_was_lost_is_found_by_the_next() {
     scene.faults.once("catalog.replace", LOST);
     unavailable(scene.app.pause(&scene.resource, &id).await);
     conflict(scene.app.pause(&scene.resource, &id).await);
-    let view = scene.app.view(&*scene.app.subscription(&scene.resource, &id).unwrap()).await.unwrap();
+    let view = scene.app.view(&scene.app.subscription(&scene.resource, &id).unwrap()).await.unwrap();
     assert_eq!(view.status.as_str(), "paused");
     scene.app.resume(&scene.resource, &id).await.unwrap();
 }
@@ -141,7 +199,7 @@ async fn a_delete_that_was_refused_leaves_a_subscription_that_is_served() {
     let id = scene.subscribe().await.unwrap().id().clone();
     scene.faults.once("catalog.delete", REFUSED);
     unavailable(scene.app.delete_subscription(&scene.resource, &id).await);
-    assert_eq!(scene.listed().await, [id.clone()]);
+    assert_eq!(scene.listed().await, std::slice::from_ref(&id));
     scene.app.delete_subscription(&scene.resource, &id).await.unwrap();
     assert!(scene.listed().await.is_empty());
 }
@@ -172,4 +230,61 @@ async fn a_resource_whose_creation_was_not_answered_is_found_by_whoever_wants_it
     unavailable(scene.app.create_resource(endpoint("http://origin.test/things/{id}")).await);
     conflict(scene.app.create_resource(endpoint("http://origin.test/things/{id}")).await);
     assert_eq!(scene.app.registry.resources(0, 100).total, 2);
+}
+
+#[tokio::test]
+async fn what_a_thread_decided_is_so_at_once_and_kept_until_it_can_be_stored() {
+    let scene = Scene::begin().await;
+    let answer = Arc::new(AtomicU16::new(410));
+    let (_client, url) = client(answer.clone()).await;
+    let id = scene.subscribe_at(&url).await.unwrap().id().clone();
+    let mut chores = JoinSet::new();
+    let app = scene.app.clone();
+    chores.spawn(async move { app.carry_out_decisions().await });
+    scene.faults.always("catalog.replace", REFUSED);
+    scene.put(1).await;
+    let status = scene.until_status(&id, "disabled").await;
+    assert!(status.reason.unwrap().contains("410"));
+    assert!(!scene.is_stored_as_disabled(&id), "nothing can be stored");
+    let of_all = SubscriptionQuery { status: Some(Status::Disabled), limit: 10, ..Default::default() };
+    assert_eq!(scene.app.find_subscriptions(&of_all).await.unwrap().total, 1, "lists say the same");
+    // An operator who lets it go on is stronger than what was decided before.
+    answer.store(200, Ordering::SeqCst);
+    scene.app.resume(&scene.resource, &id).await.unwrap();
+    scene.put(2).await;
+    while scene.until_status(&id, "active").await.delivered == 0 {
+        tokio::task::yield_now().await;
+    }
+    answer.store(410, Ordering::SeqCst);
+    scene.put(3).await;
+    scene.until_status(&id, "disabled").await;
+    scene.faults.heal();
+    let stored = async {
+        while !scene.is_stored_as_disabled(&id) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), stored)
+        .await
+        .expect("it is told again until it is durable");
+}
+
+#[tokio::test]
+async fn a_subscription_that_is_stored_otherwise_is_disabled_all_the_same_and_holds_up_no_other() {
+    let scene = Scene::begin().await;
+    let (_client, url) = client(Arc::new(AtomicU16::new(410))).await;
+    let stale = scene.subscribe_at(&url).await.unwrap().id().clone();
+    let other = scene.subscribe_at(&format!("{url}/other")).await.unwrap().id().clone();
+    scene.faults.once("catalog.replace", LOST);
+    unavailable(scene.patch(&stale, json!({"delivery": {"timeout": "7s"}})).await);
+    let mut chores = JoinSet::new();
+    let app = scene.app.clone();
+    chores.spawn(async move { app.carry_out_decisions().await });
+    scene.put(1).await;
+    let stored = async {
+        while !scene.is_stored_as_disabled(&stale) || !scene.is_stored_as_disabled(&other) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), stored).await.expect("both are disabled");
 }

@@ -32,6 +32,7 @@ mod errors_and_pages;
 mod events;
 mod explain;
 mod filters;
+mod gone;
 mod history;
 mod hostile_clients;
 mod limits;
