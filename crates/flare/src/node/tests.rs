@@ -13,6 +13,7 @@ use flare_provider::faulty::{self, Fault, Faulty};
 use flare_provider::{EntityKind, ErrorKind};
 use serde_json::json;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const LOST: Fault = Fault::After(ErrorKind::Unavailable);
