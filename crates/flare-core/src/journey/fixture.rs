@@ -13,6 +13,7 @@ use flare_provider::{EntityKind, NewEntity, Opened, Start};
 use tokio_util::task::TaskTracker;
 
 use super::breaker::BreakerSettings;
+use super::caps::Caps;
 use super::connection::{Dialler, ReadLimits};
 use super::control::Report;
 use super::pages::Pages;
@@ -25,8 +26,6 @@ use crate::network::Destinations;
 use crate::observe::{self, Observe, fixture};
 
 const LIMITS: ShardLimits = ShardLimits {
-    connections_per_host: 1,
-    connections: 1,
     connect_timeout: Duration::from_secs(1),
     idle_timeout: Duration::from_secs(1),
     record_interval: Duration::from_millis(1),
@@ -96,6 +95,7 @@ impl Thread {
             threads: 1,
             read_limits: ReadLimits { read: 1024, keep: 1024 },
             limits: LIMITS,
+            caps: Arc::new(Caps::new(1, 1, vec![Arc::default()])),
             report,
             desk: observe.desk(0),
             tracer: None,
@@ -109,7 +109,7 @@ impl Thread {
         let subscription = SubscriptionNumber(number);
         let opened = Opened { feed: FeedId { subscription, lane: 0 }, head: saved.cursor, saved };
         let compiled = fixture::compiled(number);
-        let key = self.shard.borrow_mut().open(&self.tails, compiled, vec![opened], standstill);
+        let key = self.shard.borrow_mut().open(&self.tails, compiled, vec![opened], standstill, None);
         (key, subscription, 0)
     }
 }
