@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use flare_model::document::Row;
-use flare_model::feed::{Filtering, SweepKind, Tally};
+use flare_model::feed::{Ahead, Filtering, SweepKind, Tally};
 use flare_model::ids::{Ordinal, Seq, SubscriptionId, SubscriptionNumber};
 use flare_model::subscription::ReplayLeft;
 use flare_model::time::Timestamp;
-use flare_provider::{Opened, ProviderError};
+use flare_provider::{OlderRevision, Opened, ProviderError};
 use roaring::RoaringTreemap;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
@@ -78,8 +78,8 @@ pub enum Command {
     Needs(SubscriptionNumber, u8, oneshot::Sender<Option<Needs>>),
     /// What it still needs of a lane's history; answers `None` when that is nothing.
     Owes(SubscriptionNumber, u8, oneshot::Sender<Option<Owes>>),
-    /// Revisions of a lane are about to be removed though they may be owed; answers how many are.
-    Lose(SubscriptionNumber, u8, Vec<(Ordinal, Seq)>, oneshot::Sender<usize>),
+    /// Revisions of a lane are about to be removed though they may be owed; answers those that it will not get for that.
+    Lose(SubscriptionNumber, u8, Vec<OlderRevision>, oneshot::Sender<Vec<(Ordinal, Seq)>>),
     /// Which documents were given up, by lane.
     Dead(SubscriptionNumber, oneshot::Sender<Vec<(u8, Ordinal)>>),
     /// How all of its subscriptions stand.
@@ -144,16 +144,20 @@ pub struct Needs {
     pub documents: RoaringTreemap,
 }
 
-/// What a feed needs of its lane's history: of what was replaced after `since`, all beyond the cursor, and of the
-/// documents that wait all from a change on.
+/// What a feed needs of its lane's history: of what was replaced after `since`, all beyond the cursor that is not settled,
+/// and of the documents that wait all from a change on.
 #[derive(Debug)]
 pub struct Owes {
     /// The mark of the feed.
     pub since: Seq,
     /// A crash goes back no further than this, once a record is durable that is taken now.
     pub cursor: Seq,
+    /// What is settled beyond it, in that record too.
+    pub ahead: Ahead,
     /// By document, the first change that is owed.
     pub owed: HashMap<Ordinal, Seq>,
+    /// By document, the change in flight: nobody knows yet whether it is still needed.
+    pub in_flight: HashMap<Ordinal, Seq>,
 }
 
 /// What a delivery thread tells the node.

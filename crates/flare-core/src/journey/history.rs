@@ -7,6 +7,7 @@ use std::sync::Arc;
 use flare_model::feed::{Attempt, Feed, Next};
 use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
 use flare_model::subscription::Revisions;
+use flare_provider::OlderRevision;
 
 use super::change::Change;
 use super::control::Owes;
@@ -152,18 +153,30 @@ impl Shard {
         let feed = &subscriber.lanes.get(lane)?.feed;
         let since = feed.since()?;
         let owed = feed.waiting().values().map(|standing| (standing.ordinal, standing.owed_from()));
-        Some(Owes { since, cursor: feed.recorded_cursor(), owed: owed.collect() })
+        let (cursor, ahead) = feed.recorded_position();
+        let in_flight = feed.revisions_in_flight().collect();
+        Some(Owes { since, cursor, ahead, owed: owed.collect(), in_flight })
     }
 
-    /// Revisions are about to go that a feed may need. Answers how many it will never send for that.
-    pub fn lose(&mut self, number: SubscriptionNumber, lane: u8, revisions: &[(Ordinal, Seq)]) -> usize {
-        let Some(&key) = self.by_number.get(&number) else { return 0 };
-        let Some(slot) = self.subscribers[key].lanes.get_mut(lane) else { return 0 };
-        for (ordinal, _) in revisions {
-            slot.looked.remove(ordinal);
+    /// Revisions are about to go that a feed may need. Answers those that it will never send for that.
+    pub fn lose(
+        &mut self,
+        number: SubscriptionNumber,
+        lane: u8,
+        revisions: &[OlderRevision],
+    ) -> Vec<(Ordinal, Seq)> {
+        let Some(&key) = self.by_number.get(&number) else { return Vec::new() };
+        let Some(slot) = self.subscribers[key].lanes.get_mut(lane) else { return Vec::new() };
+        let Some(since) = slot.feed.since() else { return Vec::new() };
+        let mut lost = Vec::new();
+        for kept in revisions.iter().filter(|kept| kept.until > since) {
+            slot.looked.remove(&kept.ordinal);
+            if slot.feed.lacks(kept.ordinal, kept.seq) {
+                lost.push((kept.ordinal, kept.seq));
+            }
         }
-        let lost = slot.feed.lose(revisions);
+        slot.feed.lose(&lost);
         self.mark_dirty(key, lane, false);
-        lost as usize
+        lost
     }
 }

@@ -1,6 +1,7 @@
 //! Older revisions go when no feed needs them any more, or when a document has too many or too old ones: then the
 //! clients that have not got them go on with the oldest that is left, and what they miss is counted and told.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use flare_model::ids::{LaneId, Ordinal, Seq};
@@ -15,8 +16,11 @@ use crate::registry::Subscription;
 /// Revisions looked at in one read.
 const PAGE: usize = 4096;
 
-/// How much may be kept for clients that are behind.
+/// What may go, and what has to.
 struct Bounds {
+    /// The newest change when the followers were listed. Who wants what was replaced later is not known: someone who came
+    /// after that, or has wanted every revision since, may.
+    listed_at: Seq,
     /// Revisions of one document.
     most: usize,
     /// Those replaced before this go.
@@ -29,7 +33,7 @@ struct Verdicts {
     /// Nobody needs them.
     done: Vec<(Ordinal, Seq)>,
     /// They go though someone may need them.
-    lost: Vec<(Ordinal, Seq)>,
+    lost: Vec<OlderRevision>,
 }
 
 impl App {
@@ -43,8 +47,9 @@ impl App {
     }
 
     async fn trim_lane(&self, lane: LaneId) -> Done<()> {
+        let (listed_at, listed) = self.followers_at(lane).await?;
         let mut followers = Vec::new();
-        for subscription in self.followers(lane) {
+        for subscription in listed {
             let behind = subscription.stored.disabled.as_ref().is_some_and(|disabled| disabled.start_over);
             if subscription.compiled.spec.revisions == Revisions::Last || behind {
                 continue;
@@ -68,6 +73,7 @@ impl App {
         let retention = &self.config.domain.retention;
         let replaced_after = self.clock.now().millis() - retention.history.as_millis() as i64;
         let bounds = Bounds {
+            listed_at,
             most: retention.revisions as usize,
             replaced_after: Timestamp::from_millis(replaced_after),
         };
@@ -101,7 +107,9 @@ impl App {
         verdicts: Verdicts,
         followers: &[(Arc<Subscription>, Owes)],
     ) -> Done<()> {
-        let Verdicts { done, lost } = verdicts;
+        let Verdicts { done: mut gone, lost } = verdicts;
+        // A client may have got some of them since it was asked.
+        let mut missed = HashSet::new();
         if !lost.is_empty() {
             for (subscription, _) in followers {
                 let (number, index) = (subscription.number(), lane.index);
@@ -112,6 +120,9 @@ impl App {
                         false => return Err(self.left(subscription)),
                     }
                 };
+                if owed.is_empty() {
+                    continue;
+                }
                 // Told before it happens: what goes is never missed silently.
                 match self.record(subscription).await {
                     Err(Failure::NotFound(_)) => continue,
@@ -120,15 +131,16 @@ impl App {
                 tracing::warn!(
                     subscription.id = %subscription.id(),
                     removed = lost.len(),
-                    owed,
+                    owed = owed.len(),
                     "revisions were removed from the history before every client got them"
                 );
+                missed.extend(owed);
             }
         }
-        let quantities = [done.len(), lost.len()];
-        let gone = [done, lost].concat();
+        gone.extend(lost.iter().map(|kept| (kept.ordinal, kept.seq)));
         if !gone.is_empty() {
             let removed = self.store.documents.remove_revisions(lane, &gone).await?;
+            let quantities = [gone.len() - missed.len(), missed.len()];
             let counts = &self.journey.observe().counts().retention.revisions;
             counts.iter().zip(quantities).for_each(|(count, went)| count.add_among_many(went as u64));
             tracing::debug!(lane = lane.index, removed, "older revisions removed");
@@ -142,11 +154,14 @@ impl Verdicts {
     fn judge(&mut self, document: &[OlderRevision], needs: &[&Owes], bounds: &Bounds) {
         let too_many = document.len().saturating_sub(bounds.most);
         for (index, kept) in document.iter().enumerate() {
-            let revision = (kept.ordinal, kept.seq);
+            if kept.until > bounds.listed_at || needs.iter().any(|owes| owes.is_in_flight(kept)) {
+                // The next round knows more.
+                continue;
+            }
             if !needs.iter().any(|owes| owes.needs(kept)) {
-                self.done.push(revision);
+                self.done.push((kept.ordinal, kept.seq));
             } else if index < too_many || kept.replaced_at < bounds.replaced_after {
-                self.lost.push(revision);
+                self.lost.push(*kept);
             }
         }
     }
@@ -155,13 +170,19 @@ impl Verdicts {
 impl Owes {
     fn needs(&self, kept: &OlderRevision) -> bool {
         let waits = || self.owed.get(&kept.ordinal).is_some_and(|from| *from <= kept.seq);
-        kept.until > self.since && (kept.seq > self.cursor || waits())
+        let unsettled = kept.seq > self.cursor && !self.ahead.contains(kept.seq);
+        kept.until > self.since && (unsettled || waits())
+    }
+
+    fn is_in_flight(&self, kept: &OlderRevision) -> bool {
+        self.in_flight.get(&kept.ordinal) == Some(&kept.seq)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flare_model::feed::Ahead;
 
     fn kept(seq: u64) -> OlderRevision {
         let (ordinal, replaced_at) = (Ordinal(1), Timestamp::from_millis(seq as i64));
@@ -169,17 +190,23 @@ mod tests {
     }
 
     fn judged(owes: &[&Owes], most: usize, replaced_after: i64) -> (Vec<u64>, Vec<u64>) {
+        judged_at(100, owes, most, replaced_after)
+    }
+
+    fn judged_at(listed_at: u64, owes: &[&Owes], most: usize, replaced_after: i64) -> (Vec<u64>, Vec<u64>) {
         let document: Vec<OlderRevision> = (1..=6).map(kept).collect();
-        let bounds = Bounds { most, replaced_after: Timestamp::from_millis(replaced_after) };
+        let replaced_after = Timestamp::from_millis(replaced_after);
+        let bounds = Bounds { listed_at: Seq(listed_at), most, replaced_after };
         let mut verdicts = Verdicts::default();
         verdicts.judge(&document, owes, &bounds);
-        let seqs = |revisions: Vec<(Ordinal, Seq)>| revisions.into_iter().map(|(_, seq)| seq.0).collect();
-        (seqs(verdicts.done), seqs(verdicts.lost))
+        let done = verdicts.done.into_iter().map(|(_, seq)| seq.0).collect();
+        (done, verdicts.lost.into_iter().map(|kept| kept.seq.0).collect())
     }
 
     fn owes(since: u64, cursor: u64, owed: &[u64]) -> Owes {
         let owed = owed.iter().map(|from| (Ordinal(1), Seq(*from))).collect();
-        Owes { since: Seq(since), cursor: Seq(cursor), owed }
+        let (ahead, in_flight) = Default::default();
+        Owes { since: Seq(since), cursor: Seq(cursor), ahead, owed, in_flight }
     }
 
     #[test]
@@ -188,6 +215,30 @@ mod tests {
         assert_eq!(judged(&[&owes(0, 4, &[])], 100, 0), (vec![1, 2, 3, 4], vec![]));
         assert_eq!(judged(&[&owes(0, 4, &[3])], 100, 0), (vec![1, 2], vec![]));
         assert_eq!(judged(&[&owes(0, 4, &[]), &owes(2, 0, &[])], 100, 0), (vec![1], vec![]));
+    }
+
+    #[test]
+    fn what_was_replaced_after_the_followers_were_listed_stays() {
+        assert_eq!(
+            judged_at(4, &[], 100, 0),
+            (vec![1, 2, 3], vec![]),
+            "someone who came later may need the rest"
+        );
+        assert_eq!(judged_at(4, &[&owes(0, 1, &[])], 1, 100), (vec![1], vec![2, 3]), "however many they are");
+    }
+
+    #[test]
+    fn what_a_client_got_beyond_its_cursor_is_not_lost_to_it() {
+        let ahead = Ahead { horizon: Seq(4), holes: vec![Seq(2)], extras: vec![Seq(6)] };
+        let owes = Owes { ahead, ..owes(0, 1, &[]) };
+        assert_eq!(judged(&[&owes], 100, 0), (vec![1, 3, 4, 6], vec![]));
+        assert_eq!(judged(&[&owes], 1, 100), (vec![1, 3, 4, 6], vec![2, 5]));
+    }
+
+    #[test]
+    fn what_is_in_flight_is_neither_done_nor_lost_yet() {
+        let owes = Owes { in_flight: [(Ordinal(1), Seq(3))].into(), ..owes(0, 1, &[]) };
+        assert_eq!(judged(&[&owes], 1, 100), (vec![1], vec![2, 4, 5, 6]));
     }
 
     #[test]

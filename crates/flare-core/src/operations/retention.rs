@@ -38,12 +38,13 @@ impl App {
     }
 
     async fn remove_tombstones(&self) -> Done<()> {
-        'lanes: for LaneState { lane, head, tombstones, .. } in self.store.documents.lanes().await? {
+        'lanes: for LaneState { lane, tombstones, .. } in self.store.documents.lanes().await? {
             if tombstones == 0 {
                 continue;
             }
+            let (head, followers) = self.followers_at(lane).await?;
             let (mut upto, mut keep) = (head, RoaringTreemap::new());
-            for subscription in self.followers(lane) {
+            for subscription in followers {
                 let Some(needs) = self.needs(&subscription, lane).await else {
                     match self.is_gone(&subscription)? {
                         true => continue,
@@ -80,10 +81,15 @@ impl App {
         Ok(())
     }
 
-    pub(super) fn followers(&self, lane: LaneId) -> Vec<Arc<Subscription>> {
+    /// Who follows a lane, and its newest change then. Nobody is created or changed at that moment, so whoever follows it
+    /// later, or wants more of it, begins there or beyond: of what was there before, these are all who need anything.
+    pub(super) async fn followers_at(&self, lane: LaneId) -> Done<(Seq, Vec<Arc<Subscription>>)> {
+        let _catalog = self.catalog.lock().await;
+        let (_, head) = self.store.documents.fetch(lane, &[]).await?;
         let resources = self.registry.resources(0, usize::MAX).entries;
         let resource = resources.into_iter().find(|resource| resource.number == lane.resource);
-        resource.map_or_else(Vec::new, |r| self.registry.subscriptions(r.id(), 0, usize::MAX).entries)
+        let followers = resource.map(|r| self.registry.subscriptions(r.id(), 0, usize::MAX).entries);
+        Ok((head, followers.unwrap_or_default()))
     }
 
     async fn needs(&self, subscription: &Subscription, lane: LaneId) -> Option<Needs> {

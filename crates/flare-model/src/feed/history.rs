@@ -281,14 +281,23 @@ impl Feed {
         self.tally.skipped += missing;
     }
 
+    /// The revisions in flight, by document.
+    pub fn revisions_in_flight(&self) -> impl Iterator<Item = (Ordinal, Seq)> + '_ {
+        self.open.iter().map(|(ordinal, open)| (*ordinal, open.seq))
+    }
+
+    /// Whether the client is yet to get a revision that was replaced after [`Feed::since`]: it is owed, or the reader
+    /// has not come to it. What is in flight may arrive.
+    pub fn lacks(&self, ordinal: Ordinal, seq: Seq) -> bool {
+        let in_flight = self.open.get(&ordinal).is_some_and(|open| open.seq == seq);
+        let owed = || self.owed_from(ordinal).is_some_and(|from| from <= seq);
+        self.since().is_some() && !in_flight && (!self.has_met(seq) || owed())
+    }
+
     /// Revisions are about to be removed from the history though they may be needed: those that a standing owes are
     /// counted as skipped. Those beyond the reader are counted when it does not find them. Answers how many.
     pub fn lose(&mut self, revisions: &[(Ordinal, Seq)]) -> u64 {
-        let owed = |(ordinal, seq): &&(Ordinal, Seq)| {
-            let in_flight = self.open.get(ordinal).is_some_and(|open| open.seq == *seq);
-            let from = self.owed_from(*ordinal).filter(|_| self.since().is_some());
-            from.is_some_and(|from| from <= *seq) && self.has_met(*seq) && !in_flight
-        };
+        let owed = |(ordinal, seq): &&(Ordinal, Seq)| self.has_met(*seq) && self.lacks(*ordinal, *seq);
         let lost = revisions.iter().filter(owed).count() as u64;
         if lost > 0 {
             self.tally.skipped += lost;

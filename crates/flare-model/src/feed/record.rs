@@ -280,13 +280,8 @@ impl Feed {
         self.few.doubt.contains(ordinal.0) || under_way && self.rules.keeps(Rule::DisplacedDoubt)
     }
 
-    /// The cursor that the next record has: a crash after it goes back no further.
-    pub fn recorded_cursor(&self) -> Seq {
-        self.recorded_position().0
-    }
-
-    /// The cursor to record, and what is ahead of it.
-    fn recorded_position(&self) -> (Seq, Ahead) {
+    /// The cursor that the next record has, and what is ahead of it: a crash after it goes back no further.
+    pub fn recorded_position(&self) -> (Seq, Ahead) {
         let judge = self.judge.as_ref().filter(|_| self.rules.keeps(Rule::CursorRests));
         let cursor = judge.map_or(self.cursor(), |judge| judge.cursor);
         let prior = self.judge.as_ref().map(|judge| &judge.ahead).filter(|prior| prior.horizon > self.read);

@@ -404,3 +404,70 @@ async fn a_filter_over_every_revision_survives_kills() {
         }
     }
 }
+
+/// PUTs revisions of a document in one request.
+async fn bulk(story: &Story, id: &str, revisions: std::ops::RangeInclusive<i64>) {
+    let line = |revision| json!({"id": document_url(id), "document": {"rev": revision}}).to_string();
+    let lines: Vec<String> = revisions.map(line).collect();
+    story.api().send("POST", "/documents", &[], lines.join("\n")).await.expect(200);
+}
+
+async fn removed(story: &Story, reason: &str) -> f64 {
+    let name = format!(r#"flare_revisions_removed_total{{reason="{reason}"}}"#);
+    Scrape::of(&story.flare).await.value(&name)
+}
+
+#[tokio::test]
+async fn who_begins_to_want_every_revision_while_old_ones_are_removed_gets_them_all() {
+    /// Removing them takes a while.
+    const OLD: i64 = 40_000;
+    let setup = Setup::default()
+        .with("FLARE_DOMAIN_RETENTION_TOMBSTONES", "1s")
+        .with("FLARE_DOMAIN_RETENTION_REVISIONS", "1000000")
+        .with("FLARE_DOMAIN_LANES", "1");
+    let story = Story::with(setup, Receiver::start().await).await;
+    let wanted_them =
+        story.subscribe(json!({"endpoint": {"url": story.receiver.url("/a")}, "delivery": every()}));
+    let wanted_them = wanted_them.await;
+    let patched = story.subscribe(json!({"endpoint": {"url": story.receiver.url("/patched")}})).await;
+    story.command(&wanted_them, "pause").await.expect(200);
+    story.command(&patched, "pause").await.expect(200);
+    bulk(&story, "old", 1..=OLD).await;
+    story.api().delete(&wanted_them).await.expect(204);
+    until("they are being removed", async || (removed(&story, "done").await > 0.0).then_some(())).await;
+    let new =
+        story.subscribe(json!({"endpoint": {"url": story.receiver.url("/new")}, "delivery": every()})).await;
+    story.command(&new, "pause").await.expect(200);
+    story.api().patch(&patched, &json!({"delivery": {"revision": "all"}})).await.expect(200);
+    bulk(&story, "new", 1..=30).await;
+    until("they are removed", async || (removed(&story, "done").await >= OLD as f64 - 1.0).then_some(()))
+        .await;
+    for (subscription, path) in [(new, "/new"), (patched, "/patched")] {
+        story.command(&subscription, "resume").await.expect(200);
+        let status = story.settled(&subscription).await;
+        let requests = story.receiver.requests().into_iter().filter(|request| request.path == path);
+        assert_eq!(revisions(&requests.collect::<Vec<_>>(), "new"), upto(30), "{path}");
+        assert_eq!(status["skippedRevisions"], 0, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_client_got_is_not_counted_as_lost_while_another_document_hangs() {
+    let setup = Setup::default()
+        .with("FLARE_DOMAIN_RETENTION_TOMBSTONES", "1s")
+        .with("FLARE_DOMAIN_RETENTION_REVISIONS", "5")
+        .with("FLARE_DOMAIN_LANES", "1");
+    let hangs = document_url("hangs");
+    let receiver = Receiver::answering(move |request| match request.document() == hangs {
+        true => Reply::Hang,
+        false => Reply::Status(200),
+    });
+    let story = Story::with(setup, receiver.await).await;
+    story.subscribe_simply(every()).await;
+    story.put("hangs", 1).await;
+    story.receiver.wait_for(1).await;
+    bulk(&story, "works", 1..=30).await;
+    until_true("it has them", || revisions(&story.receiver.requests(), "works") == upto(30)).await;
+    until("they are removed", async || (removed(&story, "done").await >= 24.0).then_some(())).await;
+    assert_eq!(removed(&story, "lost").await, 0.0);
+}
