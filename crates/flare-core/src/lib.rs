@@ -13,6 +13,7 @@ pub mod observe;
 pub mod operations;
 pub mod protobuf;
 pub mod registry;
+pub mod steps;
 pub mod telemetry;
 pub mod tls;
 pub mod vault;

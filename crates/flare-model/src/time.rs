@@ -42,6 +42,12 @@ impl Timestamp {
         self.checked_add(duration).unwrap_or(Timestamp(i64::MAX))
     }
 
+    /// The moment so many milliseconds later, or earlier where they are negative; the last or first one where no
+    /// `Timestamp` reaches.
+    pub const fn moved(self, millis: i64) -> Timestamp {
+        Timestamp(self.0.saturating_add(millis))
+    }
+
     /// How long after `earlier` this is; nothing where it is not after it, as when a clock was set back.
     pub fn since(self, earlier: Timestamp) -> Duration {
         if self > earlier { Duration::from_millis(self.0.abs_diff(earlier.0)) } else { Duration::ZERO }

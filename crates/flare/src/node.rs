@@ -205,6 +205,10 @@ async fn serve(loaded: Loaded, cores: usize, company: Company) -> anyhow::Result
         async move { app.keep_house().await }
     });
     chores.spawn({
+        let app = app.clone();
+        async move { app.watch_clock().await }
+    });
+    chores.spawn({
         let (app, live) = (app.clone(), live.clone());
         async move { ui::live::run(&app, &live).await }
     });

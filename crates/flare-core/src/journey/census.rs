@@ -48,7 +48,7 @@ pub async fn take(shard: Rc<RefCell<Shard>>, reply: oneshot::Sender<Census>) {
 impl Shard {
     /// Adds the subscriptions at these places.
     fn count(&self, keys: std::ops::Range<usize>, gauges: &mut Gauges) {
-        let now = self.shared.clock.now();
+        let now = self.now();
         for (key, subscriber) in keys.filter_map(|key| Some((key, self.subscribers.get(key)?))) {
             let leased = subscriber.leases.as_ref().map_or(0, |leases| leases.out()) as u64;
             let lagging = self.lagging(key);

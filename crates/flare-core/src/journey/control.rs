@@ -82,6 +82,8 @@ pub enum Command {
     Lose(SubscriptionNumber, u8, Vec<OlderRevision>, oneshot::Sender<Vec<(Ordinal, Seq)>>),
     /// Which documents were given up, by lane.
     Dead(SubscriptionNumber, oneshot::Sender<Vec<(u8, Ordinal)>>),
+    /// The wall clock is ahead of the monotonic one by so many milliseconds.
+    ClockMoved(i64),
     /// How all of its subscriptions stand.
     Census(oneshot::Sender<Census>),
     /// Which of its subscriptions stand out.

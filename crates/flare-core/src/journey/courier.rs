@@ -15,8 +15,9 @@ use super::change::Change;
 use super::compiled::{Compiled, HostKey};
 use super::connection::{Broken, Connection};
 use super::hosts::TURN;
-use super::judge::{Ending, Times};
+use super::judge::Ending;
 use super::message::{self, Outgoing};
+use super::moments::Lasted;
 use super::shard::{Shard, Shared};
 use crate::observe::Phases;
 use crate::telemetry::SpanId;
@@ -37,6 +38,8 @@ pub struct Job {
     pub compiled: Arc<Compiled>,
     /// Where it goes.
     pub host: usize,
+    /// How far the wall clock was ahead when it was taken, see [`Shard::clock_moved`].
+    pub offset: i64,
     /// Whether it counts among the attempts of hanging clients.
     pub hanging: bool,
     /// Whether it is part of a delivery on request.
@@ -102,13 +105,13 @@ pub async fn courier(shard: Rc<RefCell<Shard>>, host: usize) {
                 let ending =
                     deliver(&shared, &key, &mut connection, timeout, began, &mut phases, request).await;
                 let now = shared.clock.monotonic();
-                let times = Times { began, ended: began.saturating_add(now.saturating_sub(since)) };
+                let lasted = Lasted { began, since, until: now };
                 let spans = phases.end(now);
                 shared.desk.note(&job, &ending, began, spans);
                 if let (Some(_), Some(tracer)) = (job.span, &shared.tracer) {
                     tracer.attempted(&job, &ending, since, spans);
                 }
-                shard.borrow_mut().settle(job, &ending, times, now);
+                shard.borrow_mut().settle(job, &ending, lasted);
                 if now >= turn && shard.borrow().busy_courier_should_leave(host) {
                     break;
                 }

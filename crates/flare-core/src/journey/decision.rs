@@ -32,7 +32,7 @@ impl Shard {
     /// A subscription begins nothing from now on and is to be disabled.
     pub(super) fn decide(&mut self, key: usize, reason: String, at: Timestamp) {
         let subscriber = &mut self.subscribers[key];
-        subscriber.standstill = Standstill::Disabled;
+        subscriber.stand(Standstill::Disabled, at);
         subscriber.decision = Some(Box::new(Decision { reason, at }));
         self.decided.insert(subscriber.compiled.number);
         self.shared.report.decided();

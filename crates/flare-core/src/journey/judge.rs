@@ -42,8 +42,10 @@ pub struct Judgement {
 pub struct Times {
     /// When it began.
     pub began: Timestamp,
-    /// When it ended.
+    /// When it ended: later by what passed, however the wall clock was set meanwhile.
     pub ended: Timestamp,
+    /// When it ended by the wall clock, for dates that the client writes.
+    pub by_the_wall: Timestamp,
 }
 
 /// Judges by the settings under which the attempt began. `jitter` is from 0 to below 1, and asked for only where it
@@ -87,7 +89,7 @@ pub fn judge(
         return Judgement { verdict, gone, throttled: None };
     }
     let since_first = times.ended.since(first_attempt_at);
-    let asked = asked_to_wait(ending, times.ended);
+    let asked = asked_to_wait(ending, times.by_the_wall);
     let verdict = match spec.retry.next_after(trouble.attempts, since_first, jitter(), asked) {
         Next::Retry(delay) => {
             Verdict::Retry { due: times.ended.saturating_add(delay), doubtful: sent, trouble }

@@ -30,6 +30,7 @@ mod lanes;
 mod leaving;
 mod loading;
 pub mod message;
+mod moments;
 mod pace;
 mod pages;
 pub mod passive;
@@ -49,11 +50,13 @@ mod thread;
 mod trial;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use flare_model::document::Document;
 use flare_model::ids::{LaneId, SubscriptionId, SubscriptionNumber};
+use flare_model::time::Timestamp;
 use flare_provider::{Opened, ProviderError, Store};
 use http_body_util::Full;
 use tokio::sync::{mpsc, oneshot};
@@ -76,6 +79,7 @@ pub use trial::{Trial, Tried};
 
 use crate::door::{Chance, Clock};
 use crate::observe::{self, Observe};
+use crate::steps;
 use crate::telemetry::Tracer;
 use caps::Caps;
 use census::Census;
@@ -130,6 +134,8 @@ pub struct Journey {
     tails: Arc<Tails>,
     observe: Arc<Observe>,
     epoch: u64,
+    /// What the threads were told of the clock, see [`Journey::clock_moved`].
+    offset: AtomicI64,
 }
 
 impl Journey {
@@ -183,7 +189,8 @@ impl Journey {
         }
         let handles = parking_lot::Mutex::new(handles);
         let homes = Homes::default();
-        Ok(Journey { threads, handles, homes, report: plan.report, tails, observe, epoch })
+        let offset = AtomicI64::new(steps::offset(&*plan.clock));
+        Ok(Journey { threads, handles, homes, report: plan.report, tails, observe, epoch, offset })
     }
 
     /// The epoch under which this process writes feeds.
@@ -270,6 +277,23 @@ impl Journey {
             });
         }
         merged
+    }
+
+    /// The wall clock is ahead of the monotonic one by so many milliseconds: every thread is told if it was set.
+    pub async fn clock_moved(&self, offset: i64) {
+        let by = offset.saturating_sub(self.offset.load(Ordering::Relaxed));
+        if by.unsigned_abs() < steps::LEAST.as_millis() as u64 {
+            return;
+        }
+        for thread in &self.threads {
+            let _ = thread.send(Command::ClockMoved(offset)).await;
+        }
+        self.offset.store(offset, Ordering::Relaxed);
+    }
+
+    /// The time now as delivery threads count it: what they keep moments of is compared with this.
+    pub fn now(&self, clock: &dyn Clock) -> Timestamp {
+        steps::at(self.offset.load(Ordering::Relaxed), clock.monotonic())
     }
 
     /// How everything stands, all threads summed up. `None`: the node is stopping.

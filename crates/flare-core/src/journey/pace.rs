@@ -1,5 +1,5 @@
-//! How much a client is asked: its rate limit, and what its recent answers allow. Pure; times are monotonic unless
-//! they say otherwise.
+//! How much a client is asked: its rate limit, and what its recent answers allow. Pure; durations are moments of the
+//! monotonic clock.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use flare_model::time::Timestamp;
 pub struct Fortune {
     /// Failures since the last success.
     pub failures: u32,
-    /// When the first of them ended, by the wall clock.
+    /// When the first of them ended. It moves with the wall clock when that is set.
     pub failing_since: Option<Timestamp>,
     /// The operator was told that it fails.
     pub told: bool,
@@ -48,7 +48,7 @@ impl Fortune {
         }
     }
 
-    /// A failure at `at`, by the wall clock.
+    /// A failure that ended at `at`.
     pub fn failed(&mut self, at: Timestamp, now: Duration, hangs: bool) {
         self.failures = self.failures.saturating_add(1);
         self.failing_since.get_or_insert(at);

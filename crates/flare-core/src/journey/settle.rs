@@ -6,14 +6,16 @@ use flare_model::feed::{Failure, Settled, Trouble, Verdict};
 
 use super::courier::Job;
 use super::judge::{Ending, Judgement, Times, judge};
+use super::moments::Lasted;
 use super::shard::Shard;
 use super::subscriber::{Standstill, Subscriber};
 use super::sweeping;
 
 impl Shard {
-    /// Settles an attempt that ended at a monotonic time. If the subscription is gone meanwhile, it recreates nothing.
-    pub fn settle(&mut self, mut job: Job, ending: &Ending, times: Times, monotonic: Duration) {
-        self.ended(&job);
+    /// Settles an attempt that ended. If the subscription is gone meanwhile, it recreates nothing.
+    pub fn settle(&mut self, mut job: Job, ending: &Ending, lasted: Lasted) {
+        let (times, monotonic) = (self.times(lasted), lasted.until);
+        self.ended(&mut job);
         if let Some(lost) = self.heard_of(job.host, ending) {
             self.make_up_for(job.host, lost);
             job.attempt.first_attempt_at = job.attempt.first_attempt_at.map(|at| at.saturating_add(lost));
@@ -39,13 +41,13 @@ impl Shard {
     }
 
     /// An attempt that was decided, and not begun because its host does not answer, waits without being counted.
-    pub fn withhold(&mut self, job: Job, wait: Duration) {
-        self.ended(&job);
+    pub fn withhold(&mut self, mut job: Job, wait: Duration) {
+        self.ended(&mut job);
         let Some(subscriber) = self.subscriber(job.key, job.compiled.number) else { return };
         if let Some(drive) = subscriber.drive_of(&job) {
             drive.withheld();
         }
-        let now = self.shared.clock.now();
+        let now = self.now();
         let trouble = Box::new(Trouble {
             attempts: job.attempt.attempts,
             first_attempt_at: job.attempt.first_attempt_at.unwrap_or(now),
@@ -59,7 +61,8 @@ impl Shard {
     }
 
     /// One attempt fewer is open.
-    fn ended(&mut self, job: &Job) {
+    fn ended(&mut self, job: &mut Job) {
+        self.keep_up(job);
         self.in_flight -= 1;
         if job.hanging {
             self.hangs_no_more();

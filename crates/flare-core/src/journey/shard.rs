@@ -31,6 +31,7 @@ use super::subscriber::Subscriber;
 use super::tail::Rung;
 use crate::door::{Chance, Clock};
 use crate::observe::Desk;
+use crate::steps;
 use crate::telemetry::Tracer;
 
 /// What all delivery threads share.
@@ -98,6 +99,8 @@ pub struct Shard {
     pub thread: usize,
     /// What all threads share.
     pub shared: Arc<Shared>,
+    /// By how many milliseconds the wall clock is ahead of the monotonic one, as far as this thread was told.
+    pub(super) offset: i64,
     /// Its subscriptions.
     pub subscribers: Slab<Subscriber>,
     /// The way to them.
@@ -110,7 +113,7 @@ pub struct Shard {
     pub hosts: Slab<Host>,
     pub(super) host_index: HashMap<HostKey, usize>,
     /// Bound: one per document that waits, and one per subscription.
-    alarms: BinaryHeap<Reverse<(Duration, Alarm)>>,
+    pub(super) alarms: BinaryHeap<Reverse<(Duration, Alarm)>>,
     /// Rung when an alarm is set before all others.
     pub alarm_set: Rc<Notify>,
     /// What is to be recorded.
@@ -193,10 +196,12 @@ impl Shard {
     /// A thread with nothing to do.
     pub fn new(thread: usize, shared: Arc<Shared>, tasks: TaskTracker) -> Rc<RefCell<Shard>> {
         let states = States::new(shared.limits.state_bytes, shared.limits.state_limit);
+        let offset = steps::offset(&*shared.clock);
         Rc::new_cyclic(|me| {
             RefCell::new(Shard {
                 thread,
                 shared,
+                offset,
                 subscribers: Slab::new(),
                 by_number: HashMap::new(),
                 decided: BTreeSet::new(),
@@ -364,7 +369,8 @@ impl Shard {
 
     /// Sets the alarm of a document that waits. A due time too far away comes from a clock that jumped.
     pub fn schedule_retry(&mut self, key: usize, lane: u8, ordinal: Ordinal) {
-        let (now, monotonic) = (self.shared.clock.now(), self.shared.clock.monotonic());
+        let monotonic = self.shared.clock.monotonic();
+        let now = self.moment(monotonic);
         let Some(subscriber) = self.subscribers.get_mut(key) else { return };
         let longest = subscriber.longest_wait(self.shared.limits.passive.maximum_lease);
         let number = subscriber.compiled.number;

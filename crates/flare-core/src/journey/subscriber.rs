@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use flare_model::feed::Feed;
 use flare_model::ids::{FeedId, Ordinal};
+use flare_model::time::Timestamp;
 
 use super::change::Change;
 use super::compiled::Compiled;
@@ -37,10 +38,12 @@ pub enum Standstill {
 pub struct Subscriber {
     /// Its settings.
     pub compiled: Arc<Compiled>,
-    /// Whether it may begin attempts.
+    /// Whether it may begin attempts; [`Subscriber::stand`] changes it.
     pub standstill: Standstill,
     /// Why it is to be disabled, until that is durable.
     pub decision: Option<Box<Decision>>,
+    /// While it may not: since when.
+    pub stood: Option<Stood>,
     /// Those of its lanes that this thread serves.
     pub lanes: Lanes,
     /// Lanes with something unread. Bound: each lane once.
@@ -114,6 +117,27 @@ pub struct FeedLane {
     pub fetching: u32,
 }
 
+/// Since when a subscription stands still.
+#[derive(Clone, Copy, Debug)]
+pub struct Stood {
+    /// As far as this thread has seen it. It moves with the clock.
+    since: Timestamp,
+    /// It stood still before: when it was found so, by the clock of that time.
+    found: Option<Timestamp>,
+}
+
+impl Stood {
+    /// How long it has stood still by now. `stored` is since when, as the catalog has it.
+    pub fn lasted(&self, now: Timestamp, stored: Timestamp) -> Duration {
+        now.since(self.since) + self.found.map_or(Duration::ZERO, |found| found.since(stored))
+    }
+
+    /// One that stood still when it came to this thread.
+    pub fn found(now: Timestamp) -> Stood {
+        Stood { since: now, found: Some(now) }
+    }
+}
+
 /// A subscription that is about to leave its thread.
 #[derive(Default)]
 pub struct Leaving {
@@ -122,6 +146,25 @@ pub struct Leaving {
 }
 
 impl Subscriber {
+    /// Stops it or lets it go. Answers since when it stood still if it goes on only now.
+    pub fn stand(&mut self, standstill: Standstill, now: Timestamp) -> Option<Stood> {
+        let stood = std::mem::replace(&mut self.standstill, standstill) != Standstill::None;
+        match (stood, self.standstill != Standstill::None) {
+            (false, true) => {
+                self.stood = Some(Stood { since: now, found: None });
+                None
+            }
+            (true, false) => self.stood.take(),
+            (true, true) | (false, false) => None,
+        }
+    }
+
+    /// The wall clock was set, by so many milliseconds: what is kept of it moves along.
+    pub fn clock_moved(&mut self, by: i64) {
+        self.fortune.failing_since = self.fortune.failing_since.map(|since| since.moved(by));
+        self.stood = self.stood.map(|stood| Stood { since: stood.since.moved(by), ..stood });
+    }
+
     /// Whether nothing may begin now.
     pub fn stands(&self) -> bool {
         self.standstill != Standstill::None || self.leaving.is_some()

@@ -79,7 +79,7 @@ fn fill(
     after: Seq,
     page: flare_provider::Page,
 ) -> Page {
-    let now = shard.shared.clock.now();
+    let now = shard.now();
     let clock = shard.shared.clock.clone();
     let Some(subscriber) = shard.subscriber(key, number) else { return Page::Whole };
     let compiled = subscriber.compiled.clone();

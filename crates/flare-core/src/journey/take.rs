@@ -19,6 +19,7 @@ use super::shard::{Alarm, Shard};
 use super::states::Waiting;
 use super::sweeping;
 use super::tail::Next;
+use crate::steps;
 
 /// After so many rows with nothing to send, the other subscriptions of the host have a turn.
 const ROWS_PER_TURN: usize = 512;
@@ -122,6 +123,7 @@ impl Shard {
             state,
             compiled: subscriber.compiled.clone(),
             host: subscriber.hosts[attempt.action as usize],
+            offset: self.offset,
             hanging,
             driven,
             span,
@@ -369,7 +371,7 @@ impl Shard {
             let clock = &*self.shared.clock;
             let met = interest::read(&subscriber.compiled, &mut slot.feed, &change, state, clock);
             if row.seq.0 - slot.feed.cursor().0 > limits.window {
-                slot.feed.displace(limits.window, self.shared.clock.now());
+                slot.feed.displace(limits.window, steps::at(self.offset, self.shared.clock.monotonic()));
             }
             self.mark_dirty(key, lane, false);
             match met {

@@ -24,7 +24,7 @@ use super::pace::{Bucket, Fortune};
 use super::permits::Permits;
 use super::recorder;
 use super::shard::{Shard, Shared};
-use super::subscriber::{FeedLane, Standstill, Subscriber};
+use super::subscriber::{FeedLane, Standstill, Stood, Subscriber};
 use super::survey;
 use super::sweeping;
 use super::tail::{Bell, Tails};
@@ -134,7 +134,7 @@ fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
         }
         Command::Request(number, rows, replay, reply) => {
             let mut taken = 0;
-            let now = shard.shared.clock.now();
+            let now = shard.now();
             for (lane, row) in rows {
                 let Some(&key) = shard.by_number.get(&number) else { break };
                 let Some(slot) = shard.subscribers[key].lanes.get_mut(lane) else { continue };
@@ -177,6 +177,7 @@ fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
         Command::Dead(number, reply) => {
             let _ = reply.send(shard.dead(number));
         }
+        Command::ClockMoved(offset) => shard.clock_moved(offset),
         Command::Census(reply) => {
             shard.tasks.spawn_local(census::take(shard.handle(), reply));
         }
@@ -217,12 +218,14 @@ impl Shard {
             // Its lanes may have been here before, and at another thread since.
             self.states.forget(number);
         }
+        let (now, stands) = (self.now(), standstill != Standstill::None);
         let lanes = opened.into_iter().map(|Opened { feed, saved, head }| {
             let lane = flare_model::ids::LaneId { resource, index: feed.lane };
             let tail = tails.lane(lane, head);
             let id = feed;
             let mut feed = Feed::open(saved, head);
             feed.keep_states(keeps_state);
+            feed.wake_up(now, stands);
             FeedLane {
                 noted: Noted::default(),
                 id,
@@ -248,11 +251,12 @@ impl Shard {
         let part = spread.share(compiled.spec.concurrency, self.thread);
         let borrowed = permits.map(|permits| Box::new(Borrowed::new(permits, part)));
         let limit = compiled.spec.rate_limit.map(|limit| spread.share_of_rate(limit, self.thread));
-        let now = self.shared.clock.monotonic();
+        let monotonic = self.shared.clock.monotonic();
         let key = self.subscribers.insert(Subscriber {
             compiled,
             standstill,
             decision: None,
+            stood: stands.then(|| Stood::found(now)),
             lanes,
             unread: Default::default(),
             due: Default::default(),
@@ -266,7 +270,7 @@ impl Shard {
             hosts,
             fortune: Fortune::default(),
             recovering: false,
-            bucket: limit.map(|limit| Bucket::new(limit, now)),
+            bucket: limit.map(|limit| Bucket::new(limit, monotonic)),
             alarm: Duration::MAX,
             passive: None,
             leases: None,
@@ -376,24 +380,20 @@ impl Shard {
         standstill: Standstill,
         paused_since: Option<Timestamp>,
     ) {
-        let now = self.shared.clock.now();
+        let now = self.now();
         let Some(&key) = self.by_number.get(&number) else { return };
         if standstill != Standstill::Paused {
             // It is durable, or somebody lets the subscription go on all the same.
             self.forget_decision(number);
         }
-        let subscriber = &mut self.subscribers[key];
-        let stood = subscriber.standstill != Standstill::None;
-        subscriber.standstill = standstill;
+        let stood = self.subscribers[key].stand(standstill, now);
         self.drive_may_end(key);
         self.rest_when_quiet(key);
+        let Some(stood) = stood else { return };
         let subscriber = &mut self.subscribers[key];
-        if !stood || subscriber.standstill != Standstill::None {
-            return;
-        }
         subscriber.fortune = Fortune::default();
         if let Some(since) = paused_since {
-            let paused = now.since(since);
+            let paused = stood.lasted(now, since);
             for lane in subscriber.lanes.numbers() {
                 self.subscribers[key].lanes[usize::from(lane)].feed.prolong(paused);
                 self.record_what_changed(key, lane);

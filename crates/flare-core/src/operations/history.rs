@@ -71,11 +71,11 @@ impl App {
             followers.push((subscription, owes));
         }
         let retention = &self.config.domain.retention;
-        let replaced_after = self.clock.now().millis() - retention.history.as_millis() as i64;
+        let replaced_after = self.steps.older_than(&*self.clock, retention.history);
         let bounds = Bounds {
             listed_at,
             most: retention.revisions as usize,
-            replaced_after: Timestamp::from_millis(replaced_after),
+            replaced_after: replaced_after.unwrap_or(Timestamp::from_millis(i64::MIN)),
         };
         let needs: Vec<&Owes> = followers.iter().map(|(_, owes)| owes).collect();
         let (mut after, mut document) = (None, Vec::<OlderRevision>::new());

@@ -31,6 +31,7 @@ impl App {
         let facts = Facts {
             sha: self.version.sha,
             started_at: self.started_at,
+            clock_steps: self.steps.seen().steps,
             traffic: self.traffic.clone(),
             max_connections: self.config.http.server.max_connections,
             census_age: self.clock.monotonic().saturating_sub(sample.census_at),

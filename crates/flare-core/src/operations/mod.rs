@@ -2,6 +2,7 @@
 
 mod attempts;
 mod changes;
+mod clock;
 mod dead_letters;
 mod disabling;
 mod drift;
@@ -65,6 +66,7 @@ use crate::network::Destinations;
 use crate::observe::History;
 use crate::observe::count::Traffic;
 use crate::registry::{Registry, Subscription};
+use crate::steps::Steps;
 use crate::telemetry::{Telemetry, Tracer};
 use crate::vault::Vault;
 use crate::version::Version;
@@ -101,6 +103,8 @@ pub struct App {
     pub config: Config,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// How the wall clock was set meanwhile.
+    pub steps: Steps,
     /// Where everything is.
     pub store: Store,
     /// The catalog in memory.
@@ -170,6 +174,7 @@ impl App {
         let user_agent = HeaderValue::from_str(&config.http.client.user_agent.value())
             .expect("the configuration checked the user agent");
         let started_at = clock.now();
+        let steps = Steps::new(&*clock);
         let history = History::new(clock.clone(), config.history.sizes());
         let tests = tokio::sync::Semaphore::new(delivery.tests);
         let changes = Changes::new(config.http.server.max_connections);
@@ -180,6 +185,7 @@ impl App {
             trouble: Trouble::default(),
             config,
             clock,
+            steps,
             store,
             registry: Registry::default(),
             journey,

@@ -62,9 +62,8 @@ impl App {
                 upto = upto.min(needs.cursor);
                 keep |= needs.documents;
             }
-            let before =
-                self.clock.now().millis() - self.config.domain.retention.tombstones.as_millis() as i64;
-            let before = flare_model::time::Timestamp::from_millis(before);
+            let retention = self.config.domain.retention.tombstones;
+            let Some(before) = self.steps.older_than(&*self.clock, retention) else { continue };
             self.journey.pass_over(lane, |Document { row, updated_at, .. }| {
                 row.deleted && row.seq <= upto && *updated_at < before && !keep.contains(row.ordinal.0)
             });

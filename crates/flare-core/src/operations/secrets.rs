@@ -98,7 +98,9 @@ impl App {
     /// Opens what signs for a subscription.
     pub(super) fn signer(&self, id: &SubscriptionId, stored: &Stored) -> Result<Arc<Signer>, Closed> {
         let mut signer = Signer::default();
-        for secret in live(&stored.secrets, self.clock.now()) {
+        // One that has ended by a clock that is ahead stays silent, and signs again when the clock is right.
+        let late = self.steps.late(&*self.clock, self.config.auth.maximum_secret_overlap);
+        for secret in live(&stored.secrets, late) {
             match self.vault.unseal(id, &secret.sealed) {
                 Ok(opened) => signer.add(&opened, secret.ends_at),
                 Err(error) if self.config.auth.discard_lost_secrets => {

@@ -254,9 +254,9 @@ impl App {
         mut stored: Stored,
         keys: Vec<String>,
     ) -> Done<Arc<Subscription>> {
-        // What has ended is not kept, not even sealed.
-        let now = self.clock.now();
-        stored.secrets.retain(|secret| secret.is_live(now));
+        // What has ended is not kept, not even sealed; a clock that is ahead for a while ends nothing for ever.
+        let late = self.steps.late(&*self.clock, self.config.auth.maximum_secret_overlap);
+        stored.secrets.retain(|secret| secret.is_live(late));
         let resource = &current.compiled.resource;
         let entity = Entity {
             kind: EntityKind::Subscription,
@@ -439,7 +439,7 @@ impl App {
             return (Status::Paused, since, None);
         }
         if let Some(since) = seen.failing_since
-            && self.clock.now().since(since) >= self.config.delivery.failing_after
+            && self.journey.now(&*self.clock).since(since) >= self.config.delivery.failing_after
         {
             let last = seen.tally.last_failure.as_ref();
             let reason = last.map(|failure| format!("nothing has succeeded since then: {}", failure.error));

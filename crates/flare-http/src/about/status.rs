@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use flare_core::steps::{Seen, Step};
 use flare_core::telemetry::TelemetryView;
 use flare_core::version::Version;
 use flare_model::duration::HumanDuration;
@@ -26,6 +27,8 @@ struct NodeView {
     start_time_epoch_secs: i64,
     /// The time of the node, in seconds since 1970.
     current_time_epoch_secs: i64,
+    /// How the clock of the machine was set meanwhile.
+    clock: ClockView,
     /// How long the process has been running.
     uptime: HumanDuration,
     /// The engine that keeps everything.
@@ -45,6 +48,33 @@ struct NodeView {
     telemetry: Option<TelemetryView>,
 }
 
+/// How the wall clock was set while the process ran.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ClockView {
+    /// How often it was set, by two seconds or more.
+    steps: u64,
+    /// The last time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_step: Option<StepView>,
+}
+
+/// The clock was set.
+#[derive(Serialize, JsonSchema)]
+struct StepView {
+    /// When that was noticed, by the clock as it was set.
+    at: Timestamp,
+    /// By how many milliseconds; negative: back.
+    millis: i64,
+}
+
+impl ClockView {
+    fn of(seen: Seen) -> ClockView {
+        let last_step = seen.last.map(|Step { at, by }| StepView { at, millis: by });
+        ClockView { steps: seen.steps, last_step }
+    }
+}
+
 /// Answers how the node is.
 pub async fn handle(State(app): AppState) -> Result<Response, ApiError> {
     let (resources, subscriptions) = app.registry.counts();
@@ -56,6 +86,7 @@ pub async fn handle(State(app): AppState) -> Result<Response, ApiError> {
         version: app.version,
         start_time_epoch_secs: seconds(app.started_at),
         current_time_epoch_secs: seconds(now),
+        clock: ClockView::of(app.steps.seen()),
         uptime: HumanDuration(uptime),
         store: format!("{:?}", app.config.provider.store).to_lowercase(),
         nodes: 1,
@@ -75,7 +106,7 @@ pub fn describe(it: &mut Notes<'_>) {
         "How the node is.",
         json!({
             "version": "0.1.0", "sha": "0123456789ab", "buildTime": "2026-11-15T08:00:00Z",
-            "startTimeEpochSecs": 1794731400, "currentTimeEpochSecs": 1794735000, "uptime": "1h",
+            "startTimeEpochSecs": 1794731400, "currentTimeEpochSecs": 1794735000, "uptime": "1h", "clock": {"steps": 0},
             "store": "embedded", "nodes": 1, "resources": 1, "subscriptions": 2, "documents": 1000, "tombstones": 12,
         }),
     );

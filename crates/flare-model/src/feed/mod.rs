@@ -21,6 +21,7 @@ mod interest;
 mod kept;
 mod lease;
 mod meet;
+mod moments;
 mod open;
 mod pending;
 mod record;
@@ -215,17 +216,6 @@ impl Feed {
     /// Whether this document changed while it was in flight and is to be decided again.
     pub fn is_to_be_decided_again(&self, ordinal: Ordinal) -> bool {
         self.few.again.contains_key(&ordinal)
-    }
-
-    /// The time a subscription stood still does not count against what waits.
-    pub fn prolong(&mut self, stood: std::time::Duration) {
-        for (ordinal, standing) in &mut self.waiting {
-            if let Some(trouble) = &mut standing.trouble {
-                trouble.first_attempt_at = trouble.first_attempt_at.saturating_add(stood);
-                self.delta.standings.insert(*ordinal);
-                self.delta.dirty = true;
-            }
-        }
     }
 
     /// What the client has.

@@ -12,7 +12,7 @@ fn setup() -> Setup {
 }
 
 /// Says a deleted document again with an older revision, which is stale for as long as the tombstone is there.
-async fn forgotten(story: &Story, url: &str) {
+pub async fn forgotten(story: &Story, url: &str) {
     until("the tombstone is forgotten", || async {
         let outcome = story.api().put(url, &json!({"rev": 1})).await;
         assert!(outcome == "stale" || outcome == "created", "{outcome}");

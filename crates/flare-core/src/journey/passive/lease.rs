@@ -62,7 +62,8 @@ impl Shard {
         attempt: &Attempt,
         lease: Duration,
     ) -> Option<Token> {
-        let (now, monotonic) = (self.shared.clock.now(), self.shared.clock.monotonic());
+        let monotonic = self.shared.clock.monotonic();
+        let now = self.moment(monotonic);
         let subscriber = &mut self.subscribers[key];
         let number = subscriber.compiled.number;
         let trouble = Trouble {
@@ -85,7 +86,8 @@ impl Shard {
 
     /// The leases that a subscription was opened with. An end too far away comes from a clock that jumped.
     pub fn watch_leases(&mut self, key: usize) {
-        let (now, monotonic) = (self.shared.clock.now(), self.shared.clock.monotonic());
+        let monotonic = self.shared.clock.monotonic();
+        let now = self.moment(monotonic);
         let longest = self.shared.limits.passive.maximum_lease;
         let mut found = Vec::new();
         for slot in self.subscribers[key].lanes.iter() {

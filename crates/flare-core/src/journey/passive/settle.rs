@@ -95,7 +95,7 @@ impl Shard {
         settlements: Vec<Settlement>,
         reply: oneshot::Sender<Outcomes>,
     ) {
-        let now = self.shared.clock.now();
+        let now = self.now();
         let mut outcomes = Vec::with_capacity(settlements.len());
         let mut ended = Vec::new();
         for Settlement { token, word } in settlements {
@@ -135,7 +135,7 @@ impl Shard {
 
     /// Ends a lease that is out.
     pub(super) fn end_lease(&mut self, key: usize, lane: u8, ordinal: Ordinal, word: Word) {
-        let now = self.shared.clock.now();
+        let now = self.now();
         let subscriber = &mut self.subscribers[key];
         let feed = &mut subscriber.lanes[usize::from(lane)].feed;
         let Some(trouble) = feed.leased(ordinal).and_then(|standing| standing.trouble.as_deref()) else {
@@ -164,7 +164,7 @@ impl Shard {
 
     /// Leases that nobody was there to take are taken back.
     pub(super) fn take_back(&mut self, number: SubscriptionNumber, tokens: &[Token]) {
-        let now = self.shared.clock.now();
+        let now = self.now();
         let Some(&key) = self.by_number.get(&number) else { return };
         for token in tokens {
             if self.is_out(key, token) {

@@ -17,6 +17,8 @@ pub struct Facts {
     pub sha: &'static str,
     /// When the process began.
     pub started_at: Timestamp,
+    /// How often the wall clock was set since.
+    pub clock_steps: u64,
     /// What was asked over HTTP.
     pub traffic: Arc<Traffic>,
     /// How many connections the API takes.
@@ -46,7 +48,7 @@ pub struct StoreFacts {
 
 /// Families about the node.
 pub fn families(facts: &Facts) -> Vec<Family> {
-    let Facts { sha, started_at, census_age, resources, store, process, spans, .. } = facts;
+    let Facts { sha, started_at, clock_steps, census_age, resources, store, process, spans, .. } = facts;
     let mut families = vec![
         Family::gauge("flare_resources", "Resources.", *resources as f64),
         Family::gauge("flare_documents", "Documents, without deleted ones.", store.documents as f64),
@@ -78,6 +80,11 @@ pub fn families(facts: &Facts) -> Vec<Family> {
             "How old the numbers of subscriptions, backlogs and hosts are.",
             census_age.as_secs_f64(),
         ),
+        Family {
+            name: "flare_clock_steps_total",
+            help: "How often the wall clock of the machine was set by two seconds or more.",
+            samples: Samples::Counter(vec![Labelled { labels: Vec::new(), value: *clock_steps as f64 }]),
+        },
         Family {
             name: "flare_build_info",
             help: "Which build this is; the value is always 1.",
