@@ -134,6 +134,16 @@ pub trait Documents: Send + Sync {
     /// All lanes of all resources.
     async fn lanes(&self) -> Result<Vec<LaneState>>;
 
+    /// The tombstones that [`Documents::remove_tombstones`] would remove, in order of seq.
+    async fn tombstones(
+        &self,
+        lane: LaneId,
+        upto: Seq,
+        accepted_before: Timestamp,
+        keep: &RoaringTreemap,
+        limit: usize,
+    ) -> Result<Vec<(Ordinal, Seq)>>;
+
     /// Removes tombstones of a lane with a seq up to `upto` that were accepted before `accepted_before`, except
     /// the ordinals in `keep`, at most `limit`, in order of seq. Answers how many went. The head stays, and
     /// their ordinals are never reused.

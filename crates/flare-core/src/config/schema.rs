@@ -175,12 +175,14 @@ section! {
     RetentionConfig {
         /// The least time that the tombstone of a deleted document stays.
         tombstones: Duration = hours(168), in secs(1)..=DECADE;
-        /// How long a feed may keep tombstones from going before it is disabled.
+        /// How long a feed that does not move on may keep tombstones from going before it is disabled.
         feed: Duration = hours(720), in secs(1)..=DECADE;
         /// How long an older revision is kept for a client that wants every one, from when it was replaced.
         history: Duration = hours(168), in secs(1)..=DECADE;
         /// How many older revisions of a document are kept for clients that want every one.
         revisions: u32 = 10_000, in 1..=10_000_000;
+        /// How many tombstones a lane may have before those go that only disabled feeds still need.
+        held: u32 = 100_000, in 0..=1_000_000_000;
     }
 }
 

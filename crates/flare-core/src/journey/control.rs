@@ -144,6 +144,12 @@ pub struct Needs {
     pub cursor: Seq,
     /// Held, doubted, waiting or given up.
     pub documents: RoaringTreemap,
+    /// Of one that is disabled, those of them that its client has or may have.
+    pub has: RoaringTreemap,
+    /// When the client last took something of this lane.
+    pub moved_at: Option<Timestamp>,
+    /// It began again in this process, because its numbers were those of another log.
+    pub begun: bool,
 }
 
 /// What a feed needs of its lane's history: of what was replaced after `since`, all beyond the cursor that is not settled,

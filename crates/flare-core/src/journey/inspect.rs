@@ -6,6 +6,7 @@ use flare_model::ids::{Ordinal, SubscriptionNumber};
 
 use super::control::{Inspection, Needs};
 use super::shard::Shard;
+use super::subscriber::Standstill;
 
 impl Shard {
     /// How a subscription stands here.
@@ -77,8 +78,16 @@ impl Shard {
     /// What a feed needs of its lane's tombstones, after a crash too.
     pub(super) fn needs(&self, number: SubscriptionNumber, lane: u8) -> Option<Needs> {
         let subscriber = &self.subscribers[*self.by_number.get(&number)?];
-        let feed = &subscriber.lanes.get(lane)?.feed;
-        Some(Needs { cursor: feed.cursor(), documents: feed.needed() })
+        let slot = subscriber.lanes.get(lane)?;
+        let feed = &slot.feed;
+        let disabled = subscriber.standstill == Standstill::Disabled;
+        Some(Needs {
+            cursor: feed.cursor(),
+            documents: feed.needed(),
+            has: disabled.then(|| feed.held() | feed.doubt()).unwrap_or_default(),
+            moved_at: feed.tally().last_success_at,
+            begun: slot.begun,
+        })
     }
 
     /// Which documents were given up, by lane.

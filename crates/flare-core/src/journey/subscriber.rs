@@ -88,6 +88,8 @@ pub struct FeedLane {
     pub feed: Feed,
     /// The changes.
     pub tail: Arc<LaneTail>,
+    /// Its numbers were those of another log when it came to this thread.
+    pub begun: bool,
     /// What its subscription's lanes have counted of it.
     pub noted: Noted,
     /// In `unread`.

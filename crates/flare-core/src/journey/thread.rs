@@ -223,6 +223,7 @@ impl Shard {
             let lane = flare_model::ids::LaneId { resource, index: feed.lane };
             let tail = tails.lane(lane, head);
             let id = feed;
+            let begun = saved.is_of_another_log(head);
             let mut feed = Feed::open(saved, head);
             feed.keep_states(keeps_state);
             feed.wake_up(now, stands);
@@ -231,6 +232,7 @@ impl Shard {
                 id,
                 feed,
                 tail,
+                begun,
                 looked: Default::default(),
                 hurries: false,
                 queued: false,

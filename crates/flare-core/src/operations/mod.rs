@@ -1,6 +1,7 @@
 //! What can be done with Flare's entities, whoever asks: checked, stored, and made known to the journey.
 
 mod attempts;
+mod behind;
 mod changes;
 mod clock;
 mod dead_letters;
@@ -41,6 +42,7 @@ use flare_provider::{Entity, EntityKind, ErrorKind, ProviderError, Store};
 use http::HeaderValue;
 use tokio_util::sync::CancellationToken;
 
+use behind::Behind;
 pub use changes::Changes;
 pub use dead_letters::DeadLetterView;
 pub use drift::{DriftQuery, DriftView, Place};
@@ -135,6 +137,8 @@ pub struct App {
     pub telemetry: Option<Telemetry>,
     /// The part of it that every request asks for.
     tracer: Option<Arc<Tracer>>,
+    /// Which feeds are behind, and since when.
+    behind: Behind,
     /// What seals secrets.
     vault: Vault,
     limits: Limits,
@@ -197,6 +201,7 @@ impl App {
             changes,
             tracer: telemetry.as_ref().map(Telemetry::tracer),
             telemetry,
+            behind: Behind::default(),
             vault,
             limits,
             user_agent,

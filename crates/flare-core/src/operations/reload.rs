@@ -54,6 +54,7 @@ impl App {
         self.registry.remove_subscription(subscription.id());
         self.journey.remove(subscription.number()).await;
         self.journey.observe().forget(subscription.number());
+        self.behind.forget_all(subscription.number());
     }
 
     /// Reads a resource again that is stored and not known; the caller holds the catalog.

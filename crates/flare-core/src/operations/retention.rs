@@ -1,13 +1,14 @@
 //! Retention: tombstones go when their time is over and no feed needs them any more. A feed that is in the way
-//! for too long is disabled, with the reason.
+//! for too long is disabled, with the reason; what its client has is remembered within a bound.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use flare_model::document::Document;
 use flare_model::duration::HumanDuration;
-use flare_model::ids::{LaneId, Seq};
+use flare_model::ids::{FeedId, LaneId, Seq};
 use flare_model::subscription::Disabled;
+use flare_model::time::Timestamp;
 use flare_provider::{LaneState, ScanLane};
 use roaring::RoaringTreemap;
 
@@ -20,6 +21,15 @@ const ROUND: Duration = Duration::from_secs(60);
 
 /// Tombstones that go in one commit.
 const SLICE: usize = 1000;
+
+/// Which tombstones go: of a lane, those up to a change that were accepted before a time, but for some documents.
+#[derive(Clone, Copy)]
+struct Going<'a> {
+    lane: LaneId,
+    upto: Seq,
+    before: Timestamp,
+    keep: &'a RoaringTreemap,
+}
 
 impl App {
     /// Keeps house until the node stops.
@@ -38,44 +48,92 @@ impl App {
     }
 
     async fn remove_tombstones(&self) -> Done<()> {
-        'lanes: for LaneState { lane, tombstones, .. } in self.store.documents.lanes().await? {
-            if tombstones == 0 {
+        for LaneState { lane, tombstones, .. } in self.store.documents.lanes().await? {
+            if tombstones > 0 {
+                self.tidy_lane(lane, tombstones).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn tidy_lane(&self, lane: LaneId, tombstones: u64) -> Done<()> {
+        let (head, followers) = self.followers_at(lane).await?;
+        let (mut upto, mut keep) = (head, RoaringTreemap::new());
+        let mut disabled = Vec::new();
+        for subscription in followers {
+            let Some(needs) = self.needs(&subscription, lane).await else {
+                match self.is_gone(&subscription)? {
+                    true => continue,
+                    // A feed that cannot be asked keeps everything of its lane.
+                    false => return Ok(()),
+                }
+            };
+            if subscription.stored.disabled.as_ref().is_some_and(|disabled| disabled.start_over) {
+                disabled.push((subscription, needs.has));
                 continue;
             }
-            let (head, followers) = self.followers_at(lane).await?;
-            let (mut upto, mut keep) = (head, RoaringTreemap::new());
-            for subscription in followers {
-                let Some(needs) = self.needs(&subscription, lane).await else {
-                    match self.is_gone(&subscription)? {
-                        true => continue,
-                        // A feed that cannot be asked keeps everything of its lane.
-                        false => continue 'lanes,
-                    }
-                };
-                if subscription.stored.disabled.as_ref().is_some_and(|disabled| disabled.start_over) {
-                    continue;
-                }
-                if needs.cursor < head && self.is_in_the_way(lane, needs.cursor).await? {
-                    self.disable_for_being_behind(&subscription).await?;
-                    continue;
-                }
-                upto = upto.min(needs.cursor);
-                keep |= needs.documents;
+            if self.is_in_the_way(&subscription, lane, &needs, head).await? {
+                // What its client has is known in the next round.
+                return self.disable_for_being_behind(&subscription).await;
             }
-            let retention = self.config.domain.retention.tombstones;
-            let Some(before) = self.steps.older_than(&*self.clock, retention) else { continue };
-            self.journey.pass_over(lane, |Document { row, updated_at, .. }| {
-                row.deleted && row.seq <= upto && *updated_at < before && !keep.contains(row.ordinal.0)
-            });
-            let documents = &self.store.documents;
-            let removed = &self.journey.observe().counts().retention.tombstones;
-            loop {
-                let went = documents.remove_tombstones(lane, upto, before, &keep, SLICE).await?;
-                removed.add_among_many(went);
-                if went < SLICE as u64 {
-                    break;
-                }
+            upto = upto.min(needs.cursor);
+            keep |= needs.documents;
+        }
+        let retention = &self.config.domain.retention;
+        let Some(before) = self.steps.older_than(&*self.clock, retention.tombstones) else { return Ok(()) };
+        // Who begins again is told of the end of what it has, for as long as that is remembered.
+        let held = disabled.iter().fold(keep.clone(), |held, (_, has)| held | has);
+        let went = self.forget(&Going { lane, upto, before, keep: &held }).await?;
+        let mut over = tombstones.saturating_sub(went).saturating_sub(u64::from(retention.held));
+        while over > 0 && !disabled.is_empty() {
+            let going = Going { lane, upto, before, keep: &keep };
+            let slice = SLICE.min(usize::try_from(over).unwrap_or(SLICE));
+            let oldest = self.store.documents.tombstones(lane, upto, before, &keep, slice).await?;
+            let Some((_, last)) = oldest.last() else { break };
+            let ordinals: RoaringTreemap = oldest.iter().map(|(ordinal, _)| ordinal.0).collect();
+            self.say_forgotten(&disabled, &ordinals).await?;
+            over -= self.forget(&Going { upto: *last, ..going }).await?.clamp(1, over);
+        }
+        Ok(())
+    }
+
+    /// Removes the tombstones that go.
+    async fn forget(&self, going: &Going<'_>) -> Done<u64> {
+        let Going { lane, upto, before, keep } = *going;
+        self.journey.pass_over(lane, |Document { row, updated_at, .. }| {
+            row.deleted && row.seq <= upto && *updated_at < before && !keep.contains(row.ordinal.0)
+        });
+        let mut removed = 0;
+        loop {
+            let went = self.store.documents.remove_tombstones(lane, upto, before, keep, SLICE).await?;
+            self.journey.observe().counts().retention.tombstones.add_among_many(went);
+            removed += went;
+            if went < SLICE as u64 {
+                return Ok(removed);
             }
+        }
+    }
+
+    /// Tombstones are about to go that disabled subscriptions need: it is counted before it happens, so that nothing is
+    /// missed silently.
+    async fn say_forgotten(
+        &self,
+        disabled: &[(Arc<Subscription>, RoaringTreemap)],
+        going: &RoaringTreemap,
+    ) -> Done<()> {
+        for (subscription, has) in disabled {
+            let forgotten = has.intersection_len(going);
+            if forgotten == 0 {
+                continue;
+            }
+            let _catalog = self.catalog.lock().await;
+            let Some(current) = self.registry.subscription_by_id(subscription.id()) else { continue };
+            self.keep(&current, |stored| stored.forgotten += forgotten).await?;
+            tracing::warn!(
+                subscription.id = %subscription.id(),
+                forgotten,
+                "deleted documents are forgotten that the client of a disabled subscription still has"
+            );
         }
         Ok(())
     }
@@ -96,21 +154,85 @@ impl App {
         self.journey.ask(number, |reply| Command::Needs(number, lane.index, reply)).await.flatten()
     }
 
-    /// Whether the first change beyond a cursor has waited for longer than a feed may.
-    async fn is_in_the_way(&self, lane: LaneId, cursor: Seq) -> Done<bool> {
-        let scan = ScanLane { lane, after: cursor, upto: Seq(u64::MAX), rows: 1, bytes: 1 };
+    /// Whether a feed has not moved for longer than it may, with changes beyond it.
+    async fn is_in_the_way(
+        &self,
+        subscription: &Subscription,
+        lane: LaneId,
+        needs: &Needs,
+        head: Seq,
+    ) -> Done<bool> {
+        let feed = FeedId { subscription: subscription.number(), lane: lane.index };
+        if needs.cursor >= head {
+            self.behind.forget(feed);
+            return Ok(false);
+        }
+        let (limit, now) = (self.config.domain.retention.feed, self.clock.monotonic());
+        if let Some(behind) = self.behind.look(feed, needs.cursor, now) {
+            return Ok(behind > limit);
+        }
+        let before = match needs.begun {
+            true => self.note_beginning(subscription).await?,
+            false => self.behind_before(subscription, lane, needs).await?,
+        };
+        self.behind.watch(feed, needs.cursor, now, before, limit);
+        Ok(false)
+    }
+
+    /// For how long a feed may have stood still before this process: since the first change beyond it came, its client
+    /// last took something, or it began.
+    async fn behind_before(
+        &self,
+        subscription: &Subscription,
+        lane: LaneId,
+        needs: &Needs,
+    ) -> Done<Duration> {
+        let scan = ScanLane { lane, after: needs.cursor, upto: Seq(u64::MAX), rows: 1, bytes: 1 };
         let page = self.store.documents.scan(scan).await?;
-        let limit = self.config.domain.retention.feed;
-        let now = self.clock.now();
-        Ok(page.documents.first().is_some_and(|document| now.since(document.updated_at) > limit))
+        let Some(first) = page.documents.first() else { return Ok(Duration::ZERO) };
+        let since = Some(first.updated_at).max(needs.moved_at).max(subscription.stored.begun_at);
+        let late = self.steps.late(&*self.clock, self.config.domain.retention.feed);
+        Ok(since.map_or(Duration::ZERO, |since| late.since(since)))
+    }
+
+    /// A subscription began again with this process, because its numbers were those of another log: that is kept, so that
+    /// the next process knows too. It has stood still for no time.
+    async fn note_beginning(&self, subscription: &Subscription) -> Done<Duration> {
+        let _catalog = self.catalog.lock().await;
+        if let Some(current) = self.registry.subscription_by_id(subscription.id())
+            && current.stored.begun_at < Some(self.started_at)
+        {
+            self.keep(&current, |stored| stored.begun_at = Some(self.started_at)).await?;
+        }
+        Ok(Duration::ZERO)
     }
 
     async fn disable_for_being_behind(&self, subscription: &Subscription) -> Done<()> {
         let limit = HumanDuration(self.config.domain.retention.feed);
         let reason = format!(
-            "changes have waited for it longer than {limit} (domain.retention.feed); resuming sends everything again"
+            "it has not moved for longer than {limit} with changes waiting (domain.retention.feed); resuming sends everything again"
         );
         let disabled = Disabled { since: self.clock.now(), reason, start_over: true };
         self.disable(subscription.id(), disabled).await
+    }
+
+    /// Has a disabled subscription begin again on all of its lanes. When this returns that is durable; until it is, and
+    /// until the catalog says that it goes on, the subscription stays disabled, and to resume it begins again once more.
+    pub(super) async fn begin_again(&self, current: &Subscription) -> Done<()> {
+        let number = current.number();
+        let in_flight = || {
+            let detail = "an attempt is still in flight; try again when it has ended";
+            Failure::Conflict(detail.into())
+        };
+        // All or none: what is disabled begins nothing, so that what is not in flight now will not be.
+        if self.inspect(current).await?.in_flight > 0 {
+            return Err(in_flight());
+        }
+        let begun = self.journey.ask(number, |reply| Command::BeginAgain(number, reply)).await;
+        if !begun.ok_or_else(|| self.left(current))? {
+            return Err(in_flight());
+        }
+        self.behind.forget_all(number);
+        self.record(current).await
     }
 }

@@ -74,6 +74,9 @@ pub struct FeedView {
     pub dead_letters: u64,
     /// Documents that the client has.
     pub held: u64,
+    /// Documents that the client may have and that are deleted, of which too many had to be remembered while the
+    /// subscription was disabled: it is not told of their end.
+    pub forgotten: u64,
     /// Why all documents are gone through just now: more may be found that the client is owed.
     pub sweep: Option<SweepView>,
 }
@@ -146,6 +149,8 @@ impl App {
             updated_at: now,
             paused_since: None,
             disabled: None,
+            begun_at: None,
+            forgotten: 0,
             replays: Vec::new(),
             last_replay: 0,
             secrets: vec![sealed],
@@ -322,18 +327,16 @@ impl App {
             self.overrule(&current).await;
             return Ok(current);
         }
-        if current.stored.disabled.as_ref().is_some_and(|disabled| disabled.start_over) {
-            let number = current.number();
-            let begun = self.journey.ask(number, |reply| Command::BeginAgain(number, reply)).await;
-            if !begun.ok_or(Failure::Stopping)? {
-                let detail = "an attempt is still in flight; try again when it has ended";
-                return Err(Failure::Conflict(detail.into()));
-            }
+        let again = current.stored.disabled.as_ref().is_some_and(|disabled| disabled.start_over);
+        if again {
+            self.begin_again(&current).await?;
         }
+        let begun_at = if again { Some(self.clock.now()) } else { current.stored.begun_at };
         let resumed = self
             .keep(&current, |stored| {
                 stored.paused_since = None;
                 stored.disabled = None;
+                stored.begun_at = begun_at;
             })
             .await?;
         self.stand(&resumed, stood_since).await;
@@ -410,6 +413,7 @@ impl App {
                 in_flight: seen.in_flight,
                 dead_letters: seen.dead_letters,
                 held: seen.held,
+                forgotten: subscription.stored.forgotten,
                 sweep: seen.sweep.map(SweepView::from),
             },
             delivered: tally.delivered,

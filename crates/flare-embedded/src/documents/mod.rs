@@ -106,6 +106,33 @@ impl Documents for Engine {
         self.read("documents.lanes", |reader| read::lane_states(&reader.connection)).await
     }
 
+    async fn tombstones(
+        &self,
+        lane: LaneId,
+        upto: Seq,
+        accepted_before: Timestamp,
+        keep: &RoaringTreemap,
+        limit: usize,
+    ) -> Result<Vec<(Ordinal, Seq)>> {
+        let keep = Arc::new(keep.clone());
+        let (mut after, mut listed) = (Seq(0), Vec::new());
+        while listed.len() < limit {
+            let limit = (limit - listed.len()).min(SLICE);
+            let keep = keep.clone();
+            let find = move |reader: &mut Reader| {
+                let search = Search { lane, after, upto, accepted_before, keep: &keep, limit };
+                tombstones::find(&reader.connection, &search)
+            };
+            let (found, more) = self.read("documents.tombstones", find).await?;
+            listed.extend(found.iter().map(|found| (Ordinal(found.ordinal), Seq(found.seq as u64))));
+            match more {
+                Some(last) => after = last,
+                None => break,
+            }
+        }
+        Ok(listed)
+    }
+
     async fn remove_tombstones(
         &self,
         lane: LaneId,

@@ -30,7 +30,8 @@ pub(crate) struct Search<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
     id: i64,
-    seq: i64,
+    pub seq: i64,
+    pub ordinal: u64,
 }
 
 /// Up to `limit` tombstones in the order of their seqs, and how far the search came: `None` when to the end.
@@ -57,8 +58,9 @@ pub(crate) fn find(connection: &Connection, search: &Search<'_>) -> Work<(Vec<Fo
         }
         looked += 1;
         last = Seq(row.get::<_, i64>(1)? as u64);
-        if !search.keep.contains(row.get::<_, i64>(2)? as u64) {
-            found.push(Found { id: row.get(0)?, seq: row.get(1)? });
+        let ordinal = row.get::<_, i64>(2)? as u64;
+        if !search.keep.contains(ordinal) {
+            found.push(Found { id: row.get(0)?, seq: row.get(1)?, ordinal });
         }
     }
     let more = (looked == SLICE * 8).then_some(last);
@@ -73,7 +75,7 @@ pub(crate) fn remove(desk: &mut Desk<'_>, lane_id: LaneId, found: &[Found]) -> W
     )?;
     let mut delete = desk.connection.prepare_cached("DELETE FROM documents WHERE id = ?1")?;
     let mut removed = 0;
-    for Found { id, seq } in found {
+    for Found { id, seq, .. } in found {
         let there = read.query_row((id, lane.id, seq), |row| {
             Ok((row.get::<_, i64>(0)? as u64, url_key(row.get_ref(1)?.as_str()?)))
         });

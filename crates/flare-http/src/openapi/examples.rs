@@ -44,7 +44,7 @@ pub fn status() -> Value {
     json!({
         "status": "failing", "since": TIME, "reason": "nothing has succeeded since then: answered 503",
         "feed": {"cursor": 120, "head": 130, "lagging": 7, "waiting": 2, "inFlight": 1, "deadLetters": 0,
-            "held": 1000, "sweep": null},
+            "held": 1000, "forgotten": 0, "sweep": null},
         "delivered": 4711, "discarded": 0, "failed": 3, "skippedRevisions": 0, "lastSuccessAt": TIME,
         "lastFailure": {"at": TIME, "status": 503, "error": "answered 503"}, "node": "local",
     })

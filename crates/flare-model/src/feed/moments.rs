@@ -81,7 +81,7 @@ impl Standing {
 mod tests {
     use super::*;
     use crate::document::Row;
-    use crate::feed::{Action, Everything, Failure, Met, Saved, Verdict};
+    use crate::feed::{Action, Everything, Failure, Met, Saved, Taken, Verdict};
     use crate::ids::{Ordinal, Seq};
 
     const HOUR: i64 = 3_600_000;
@@ -121,11 +121,11 @@ mod tests {
     fn what_waits_moves_with_a_clock_that_is_set_and_is_recorded() {
         for by in [100, -100, 24 * 365 * 10] {
             let mut feed = waiting();
-            feed.take_record();
-            feed.recorded();
+            let Taken { receipt, .. } = feed.take_record().expect("it was settled");
+            feed.recorded(receipt);
             feed.clock_moved(by * HOUR);
             assert_eq!(times(&feed), (1 + by, 4 + by));
-            assert_eq!(feed.take_record().map(|record| record.standings.len()), Some(1));
+            assert_eq!(feed.take_record().map(|taken| taken.record.standings.len()), Some(1));
         }
     }
 

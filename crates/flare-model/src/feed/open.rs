@@ -35,9 +35,7 @@ impl Feed {
     }
 
     pub(super) fn open_under(rules: Rules, saved: Saved, head: Seq) -> Feed {
-        let settled = saved.ahead.extras.last().copied().max(Some(saved.ahead.horizon));
-        let beyond = saved.cursor > head || settled > Some(head);
-        match saved.strange || beyond {
+        match saved.is_of_another_log(head) {
             true if rules.keeps(Rule::OtherLog) => Feed::start_over(rules, saved, head),
             _ => Feed::resume(rules, saved, head),
         }

@@ -187,6 +187,15 @@ impl Receipt {
     }
 }
 
+impl Saved {
+    /// Whether the numbers belong to another log than one whose newest change is `head`: nothing of it is believed, and
+    /// the feed begins again.
+    pub fn is_of_another_log(&self, head: Seq) -> bool {
+        let settled = self.ahead.extras.last().copied().max(Some(self.ahead.horizon));
+        self.strange || self.cursor > head || settled > Some(head)
+    }
+}
+
 impl Feed {
     /// Whether there is something to record.
     pub fn is_changed(&self) -> bool {

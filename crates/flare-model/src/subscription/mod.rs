@@ -188,6 +188,12 @@ pub struct Stored {
     /// Since when and why Flare has disabled it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<Disabled>,
+    /// When it last began again, as if its client had nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun_at: Option<Timestamp>,
+    /// How many documents its client may have that are deleted, and of which nothing is remembered that it could be told.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub forgotten: u64,
     /// The last replays, oldest first. Bound: [`KEPT_REPLAYS`]; the oldest goes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replays: Vec<Replay>,
@@ -201,6 +207,10 @@ pub struct Stored {
     /// sweep is owed from the commit of the change on.
     #[serde(default)]
     pub filter_changes: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// How many replays of a subscription are remembered.

@@ -118,6 +118,7 @@ macro_rules! each_behaviour {
                 lanes_are_counted,
             ]
             tombstones: [
+                the_tombstones_that_would_go_are_listed,
                 a_removed_tombstone_is_forgotten,
                 live_documents_are_never_removed,
                 only_tombstones_up_to_a_seq_are_removed,

@@ -51,6 +51,24 @@ async fn left(stage: &Stage, lane: LaneId) -> Vec<u64> {
     documents.iter().map(|document| document.row.ordinal.0).collect()
 }
 
+/// In the same order, and within the same bounds; and listing them removes nothing.
+pub async fn the_tombstones_that_would_go_are_listed(factory: &dyn Factory) {
+    let (stage, lane) = six_tombstones(factory).await;
+    let list = async |ask: Remove| {
+        let documents = &stage.store.documents;
+        let listed = documents.tombstones(lane, ask.upto, ask.before, &ask.keep, ask.limit).await;
+        listed.expect("read").into_iter().map(|(ordinal, seq)| (ordinal.0, seq.0)).collect::<Vec<_>>()
+    };
+    let keep = || [0, 3].into_iter().collect::<RoaringTreemap>();
+    let all = list(Remove::default()).await;
+    assert_eq!(all, [(0, 7), (1, 8), (2, 9), (3, 10), (4, 11), (5, 12)]);
+    assert_eq!(list(Remove { keep: keep(), limit: 2, ..Remove::default() }).await, [(1, 8), (2, 9)]);
+    assert_eq!(list(Remove { upto: Seq(9), before: at(2), ..Remove::default() }).await, [(0, 7), (1, 8)]);
+    assert_eq!(list(Remove { limit: 0, ..Remove::default() }).await, []);
+    assert_eq!(remove(&stage, lane, Remove { upto: Seq(9), keep: keep(), ..Remove::default() }).await, 2);
+    assert_eq!(list(Remove::default()).await, [(0, 7), (3, 10), (4, 11), (5, 12)]);
+}
+
 /// Then a late put has nothing to be compared with, and the document is a new one.
 pub async fn a_removed_tombstone_is_forgotten(factory: &dyn Factory) {
     let (stage, lane) = six_tombstones(factory).await;

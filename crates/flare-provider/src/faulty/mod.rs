@@ -147,6 +147,18 @@ impl Documents for Faulty {
         self.meet("documents.lanes", self.inner.documents.lanes()).await
     }
 
+    async fn tombstones(
+        &self,
+        lane: LaneId,
+        upto: Seq,
+        accepted_before: Timestamp,
+        keep: &RoaringTreemap,
+        limit: usize,
+    ) -> Result<Vec<(Ordinal, Seq)>> {
+        let call = self.inner.documents.tombstones(lane, upto, accepted_before, keep, limit);
+        self.meet("documents.tombstones", call).await
+    }
+
     async fn remove_tombstones(
         &self,
         lane: LaneId,

@@ -49,7 +49,7 @@ struct Shared {
 }
 
 /// What can be planned for: every method that can fail, by the name its errors carry.
-const OPERATIONS: [&str; 17] = [
+const OPERATIONS: [&str; 18] = [
     "catalog.create",
     "catalog.replace",
     "catalog.delete",
@@ -61,6 +61,7 @@ const OPERATIONS: [&str; 17] = [
     "documents.fetch",
     "documents.scan",
     "documents.lanes",
+    "documents.tombstones",
     "documents.remove_tombstones",
     "ledger.open",
     "ledger.next_epoch",

@@ -60,6 +60,22 @@ impl Lane {
         self.by_seq.get(self.by_ordinal.get(&ordinal)?)
     }
 
+    /// The oldest tombstones that may go.
+    fn tombstones(
+        &self,
+        upto: Seq,
+        accepted_before: Timestamp,
+        keep: &RoaringTreemap,
+        limit: usize,
+    ) -> Vec<(Ordinal, Seq)> {
+        let goes = |document: &&Document| {
+            let row = &document.row;
+            row.deleted && document.updated_at < accepted_before && !keep.contains(row.ordinal.0)
+        };
+        let found = self.by_seq.range(..=upto).map(|(_, document)| document).filter(goes);
+        found.take(limit).map(|document| (document.row.ordinal, document.row.seq)).collect()
+    }
+
     fn apply(&mut self, write: Write) -> (Outcome, Option<Document>) {
         let current = self.by_url(&write.url);
         let next_seq = Seq(self.head.0 + 1);
@@ -219,6 +235,19 @@ impl Documents for Engine {
         Ok(durable.log.lanes.iter().map(state).collect())
     }
 
+    async fn tombstones(
+        &self,
+        lane: LaneId,
+        upto: Seq,
+        accepted_before: Timestamp,
+        keep: &RoaringTreemap,
+        limit: usize,
+    ) -> Result<Vec<(Ordinal, Seq)>> {
+        let durable = self.durable("documents.tombstones")?;
+        let Some(lane) = durable.log.lanes.get(&lane) else { return Ok(Vec::new()) };
+        Ok(lane.tombstones(upto, accepted_before, keep, limit))
+    }
+
     async fn remove_tombstones(
         &self,
         lane: LaneId,
@@ -229,13 +258,8 @@ impl Documents for Engine {
     ) -> Result<u64> {
         let mut durable = self.durable("documents.remove_tombstones")?;
         let Some(lane) = durable.log.lanes.get_mut(&lane) else { return Ok(0) };
-        let goes = |document: &&Document| {
-            let row = &document.row;
-            row.deleted && document.updated_at < accepted_before && !keep.contains(row.ordinal.0)
-        };
-        let found = lane.by_seq.range(..=upto).map(|(_, document)| document).filter(goes);
-        let gone: Vec<Seq> = found.take(limit).map(|document| document.row.seq).collect();
-        gone.iter().for_each(|seq| drop(lane.remove(*seq)));
+        let gone = lane.tombstones(upto, accepted_before, keep, limit);
+        gone.iter().for_each(|(_, seq)| drop(lane.remove(*seq)));
         Ok(gone.len() as u64)
     }
 }

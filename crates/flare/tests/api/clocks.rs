@@ -145,6 +145,30 @@ async fn a_step_that_was_noticed_is_made_up_for_in_the_next_process_too() {
 }
 
 #[tokio::test]
+async fn a_paused_subscription_and_what_it_holds_outlast_a_step() {
+    let clock = Clock::new();
+    let setup = clock.setup().with("FLARE_DOMAIN_RETENTION_TOMBSTONES", "1s");
+    let story = Story::with(setup, Receiver::start().await).await;
+    let subscription = story.subscribe_simply(json!({})).await;
+    story.put(1, 5).await;
+    story.settled(&subscription).await;
+    story.command(&subscription, "pause").await.expect(200);
+    story.remove(1).await;
+    set(&story, &clock, 800 * HOUR).await;
+    // A tombstone that nobody needs shows that it was tidied up since.
+    let other = json!({"endpoint": "http://origin.test/things/{id}", "change": {"field": "rev"}});
+    story.api().post("/resources", &other).await.expect(201);
+    story.api().put("http://origin.test/things/1", &json!({"rev": 5})).await;
+    story.api().remove("http://origin.test/things/1").await;
+    crate::retention::forgotten(&story, "http://origin.test/things/1").await;
+    assert_eq!(story.status(&subscription).await["status"], "paused");
+    assert_eq!(story.put(1, 4).await, "stale");
+    story.command(&subscription, "resume").await.expect(200);
+    story.settled(&subscription).await;
+    assert_eq!(story.receiver.requests().pop().unwrap().action(), "delete");
+}
+
+#[tokio::test]
 async fn a_step_makes_no_tombstone_old() {
     let clock = Clock::new();
     let setup = clock
