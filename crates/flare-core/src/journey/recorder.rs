@@ -10,7 +10,7 @@ use std::time::Duration;
 use flare_model::feed::{Receipt, Taken};
 use flare_provider::{ErrorKind, FeedWrite};
 
-use super::shard::{FeedKey, Shard};
+use super::shard::{FeedKey, Shard, Turn};
 
 /// Feeds in one write: small enough that documents committed beside it do not wait long.
 const BATCH: usize = 256;
@@ -57,9 +57,9 @@ pub async fn recorder(shard: Rc<RefCell<Shard>>) {
             continue;
         }
         let began = shared.clock.monotonic();
-        let (entries, waiters) = shard.borrow_mut().unrecorded.take(due);
-        for batch in entries.chunks(BATCH) {
-            if !write(&shard, batch).await {
+        let Turn { feeds, all, waiters } = shard.borrow_mut().unrecorded.take(due);
+        for batch in feeds.chunks(BATCH) {
+            if !write(&shard, batch, all).await {
                 // The node ends. Whoever waits is told nothing: it is not durable.
                 return;
             }
@@ -99,14 +99,15 @@ pub async fn write_all(shard: &Rc<RefCell<Shard>>) {
         lanes.collect()
     };
     for batch in entries.chunks(BATCH) {
-        write(shard, batch).await;
+        write(shard, batch, true).await;
     }
 }
 
-/// Returns whether it is durable; if not, nothing ever will be, and the node was told.
-async fn write(shard: &Rc<RefCell<Shard>>, batch: &[FeedKey]) -> bool {
+/// Returns whether it is durable; if not, nothing ever will be, and the node was told. `all`: none of these feeds is in
+/// the recorder's list any more.
+async fn write(shard: &Rc<RefCell<Shard>>, batch: &[FeedKey], all: bool) -> bool {
     let shared = shard.borrow().shared.clone();
-    let (writes, entries) = collect(&mut shard.borrow_mut(), batch);
+    let (writes, entries) = collect(&mut shard.borrow_mut(), batch, all);
     if writes.is_empty() {
         return true;
     }
@@ -145,7 +146,7 @@ async fn write(shard: &Rc<RefCell<Shard>>, batch: &[FeedKey]) -> bool {
 }
 
 /// The records of some feeds, and what says for each that it was taken.
-fn collect(shard: &mut Shard, batch: &[FeedKey]) -> (Vec<FeedWrite>, Vec<(FeedKey, Receipt)>) {
+fn collect(shard: &mut Shard, batch: &[FeedKey], all: bool) -> (Vec<FeedWrite>, Vec<(FeedKey, Receipt)>) {
     let epoch = shard.shared.epoch;
     let mut writes = Vec::with_capacity(batch.len());
     let mut entries = Vec::with_capacity(batch.len());
@@ -153,14 +154,16 @@ fn collect(shard: &mut Shard, batch: &[FeedKey]) -> (Vec<FeedWrite>, Vec<(FeedKe
         let (key, number, lane) = *entry;
         let Some(subscriber) = shard.subscriber(key, number) else { continue };
         let Some(slot) = subscriber.lanes.get_mut(lane) else { continue };
-        (slot.dirty, slot.hurries) = (false, false);
+        // Where it stays in the list, it is found there with nothing to record, or with what comes until then.
+        slot.dirty &= !all;
+        slot.hurries = false;
         match slot.feed.take_record() {
             Some(Taken { record, receipt }) => {
                 writes.push(FeedWrite { feed: slot.id, epoch, record });
                 entries.push((*entry, receipt));
             }
             // All of it is durable: it was recorded meanwhile with the urgent ones, or there was nothing.
-            None if slot.wants_record && !slot.feed.is_changed() => shard.goes_on(*entry),
+            None if slot.wants_record && slot.feed.is_durable() => shard.goes_on(*entry),
             None => {}
         }
     }
@@ -216,8 +219,8 @@ mod tests {
 
     /// What the recorder would write now, and whoever wants to know.
     fn next(shard: &mut Shard) -> (Vec<FeedWrite>, Vec<(FeedKey, Receipt)>, Vec<oneshot::Sender<()>>) {
-        let (entries, waiters) = shard.unrecorded.take(true);
-        let (writes, receipts) = collect(shard, &entries);
+        let Turn { feeds, all, waiters } = shard.unrecorded.take(true);
+        let (writes, receipts) = collect(shard, &feeds, all);
         (writes, receipts, waiters)
     }
 

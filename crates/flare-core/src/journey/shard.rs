@@ -163,20 +163,33 @@ impl Unrecorded {
         !self.urgent.is_empty() || !self.waiters.is_empty()
     }
 
-    /// What is to be written next, and who wants to know: the urgent ones, and if it is time for them, `all`. Whoever
-    /// waits wants all that was known when it asked, and some of that may be in a list that is not urgent: its feed
-    /// was urgent already, for an earlier record.
-    pub fn take(&mut self, all: bool) -> (Vec<FeedKey>, Vec<oneshot::Sender<()>>) {
+    /// What is to be written next: the urgent ones, and if it is `due`, the others too. Whoever waits wants all that was
+    /// known when it asked, and some of that may be in the list that is not urgent: its feed was urgent already, for an
+    /// earlier record.
+    pub fn take(&mut self, due: bool) -> Turn {
         let waiters = std::mem::take(&mut self.waiters);
-        let mut entries = std::mem::take(&mut self.urgent);
-        if !waiters.is_empty() || all {
-            entries.append(&mut self.feeds);
+        let mut feeds = std::mem::take(&mut self.urgent);
+        feeds.sort_unstable();
+        feeds.dedup();
+        let all = due || !waiters.is_empty();
+        if all {
+            // Behind the urgent ones, which do not wait for them.
+            let mut others = std::mem::take(&mut self.feeds);
+            others.retain(|feed| feeds.binary_search(feed).is_err());
+            feeds.append(&mut others);
         }
-        // Twice in one write, a feed would count as recorded before it is.
-        entries.sort_unstable();
-        entries.dedup();
-        (entries, waiters)
+        Turn { feeds, all, waiters }
     }
+}
+
+/// What the recorder writes before it looks again.
+pub struct Turn {
+    /// Each once, the urgent ones first.
+    pub feeds: Vec<FeedKey>,
+    /// There were no others. If there were, some of these are among them.
+    pub all: bool,
+    /// Who wants to know when it is durable.
+    pub waiters: Vec<oneshot::Sender<()>>,
 }
 
 /// What happens at a time.

@@ -101,7 +101,8 @@ fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
     match command {
         Command::Open { compiled, opened, standstill, fresh, permits } => {
             let key = shard.open(tails, compiled, opened, standstill, permits);
-            if fresh {
+            // A passive one begins when it is asked to, and may never be.
+            if fresh && shard.subscribers[key].passive.is_none() {
                 shard.raise_marks(key);
             }
         }
@@ -442,6 +443,8 @@ impl Shard {
         self.unrecorded.hurry.notify_one();
     }
 
+    /// Where several threads serve a subscription, some of them may do so while others have an attempt in flight and
+    /// answer false. It is then still disabled, with all of this to be done, and to do it twice is as to do it once.
     fn begin_again(&mut self, number: SubscriptionNumber) -> bool {
         let Some(&key) = self.by_number.get(&number) else { return false };
         let subscriber = &mut self.subscribers[key];

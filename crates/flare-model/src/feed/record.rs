@@ -202,6 +202,11 @@ impl Feed {
         self.delta.dirty
     }
 
+    /// Whether all that is known is durable.
+    pub fn is_durable(&self) -> bool {
+        !self.delta.dirty && self.delta.under_way.is_none()
+    }
+
     /// Takes what changed since the last record, if anything did and that one is durable. The caller makes it durable,
     /// in one commit, and then hands its receipt [back](Feed::recorded).
     ///

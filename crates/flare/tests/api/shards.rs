@@ -147,3 +147,34 @@ async fn a_subscription_that_is_paused_or_deleted_while_its_shards_change_stays_
     let late = story.receiver.requests().into_iter().filter(|request| request.revision() == 2).count();
     assert_eq!(late, 1, "only the other subscription is told");
 }
+
+#[tokio::test]
+async fn a_filter_and_shards_that_change_together_under_load_create_nothing_twice() {
+    let story = Story::with(four_threads(), Receiver::answering(|_| slow(2)).await).await;
+    let url = story.receiver.url("/told");
+    let body = json!({"endpoint": {"url": url}, "filter": "document.rev > 0", "delivery": {"concurrency": 8}});
+    let subscription = story.subscribe(body).await;
+    let writing = async {
+        for revision in 1..=30 {
+            for document in 0..20 {
+                story.put(document, revision).await;
+            }
+        }
+    };
+    let changing = async {
+        for round in 0..12 {
+            let filter = if round % 2 == 0 { "document.rev >= 0" } else { "document.rev > 0" };
+            story.api().patch(&subscription, &json!({"filter": filter})).await.expect(200);
+            story.api().patch(&subscription, &json!({"shards": 1 + (round + 1) % 4})).await.expect(200);
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::join!(writing, changing);
+    story.settled(&subscription).await;
+    let mut created = HashSet::new();
+    for request in story.receiver.requests() {
+        let first = request.action() != "create" || created.insert(request.document().to_owned());
+        assert!(first, "{} at {} is created again", request.document(), request.sequence());
+    }
+    insist_on_order(&story.receiver.requests());
+}
