@@ -152,7 +152,8 @@ async fn a_subscription_that_is_paused_or_deleted_while_its_shards_change_stays_
 async fn a_filter_and_shards_that_change_together_under_load_create_nothing_twice() {
     let story = Story::with(four_threads(), Receiver::answering(|_| slow(2)).await).await;
     let url = story.receiver.url("/told");
-    let body = json!({"endpoint": {"url": url}, "filter": "document.rev > 0", "delivery": {"concurrency": 8}});
+    let body =
+        json!({"endpoint": {"url": url}, "filter": "document.rev > 0", "delivery": {"concurrency": 8}});
     let subscription = story.subscribe(body).await;
     let writing = async {
         for revision in 1..=30 {
