@@ -12,7 +12,7 @@ use flare_model::time::Timestamp;
 use flare_provider::{LaneState, ScanLane};
 use roaring::RoaringTreemap;
 
-use super::{App, Done};
+use super::{App, Done, Failure};
 use crate::journey::{Command, Needs};
 use crate::registry::Subscription;
 
