@@ -17,6 +17,7 @@ pub mod query;
 mod resources;
 pub mod server;
 mod site;
+mod stall;
 mod subscriptions;
 mod table;
 mod turn;

@@ -23,6 +23,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::stall::Stalling;
 use super::turn::{Answered, Asked, Turn, Turns};
 use super::{Watch, debug, head};
 
@@ -71,7 +72,8 @@ pub async fn serve(
                 }
             }
         });
-        let connection = protocol.serve_connection(TokioIo::new(stream), service);
+        let stream = Stalling::new(TokioIo::new(stream), config.timeout);
+        let connection = protocol.serve_connection(stream, service);
         let (stop, cut, grace) = (stop.clone(), cut.clone(), config.grace);
         connections.spawn(async move {
             let mut connection = std::pin::pin!(connection);
@@ -152,6 +154,7 @@ mod tests {
     use axum::body::{Body, Bytes};
     use axum::routing::{get, post, put};
     use flare_core::door::ManualClock;
+    use flare_core::observe::count::Traffic;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::sync::Notify;
     use tokio::task::JoinSet;
@@ -163,6 +166,7 @@ mod tests {
         addr: SocketAddr,
         stop: CancellationToken,
         serving: JoinSet<()>,
+        traffic: Arc<Traffic>,
         /// Told when a request is being handled that waits for `go_on`.
         begun: Arc<Notify>,
         go_on: Arc<Notify>,
@@ -170,6 +174,10 @@ mod tests {
 
     impl Served {
         async fn start() -> Served {
+            Served::with(HttpServerConfig { grace: Duration::from_millis(100), ..Default::default() }).await
+        }
+
+        async fn with(config: HttpServerConfig) -> Served {
             let (begun, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
             let slow = {
                 let (begun, go_on) = (begun.clone(), go_on.clone());
@@ -186,12 +194,12 @@ mod tests {
                 .route("/large", get(|| async { vec![b'x'; 32 << 20] }));
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let (addr, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
-            let config = HttpServerConfig { grace: Duration::from_millis(100), ..Default::default() };
             let watch = Arc::new(Watch::new(Vec::new(), Arc::new(ManualClock::default())));
+            let counted = watch.traffic.clone();
             let mut serving = JoinSet::new();
             let stopped = stop.clone();
             serving.spawn(async move { serve(listener, routes, watch, &config, stopped).await });
-            Served { addr, stop, serving, begun, go_on }
+            Served { addr, stop, serving, traffic: counted, begun, go_on }
         }
 
         async fn sent(&self, bytes: &str) -> TcpStream {
@@ -243,6 +251,23 @@ mod tests {
             served.stop.cancel();
             served.ended().await;
         }
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_nobody_reads_is_given_up_after_the_timeout() {
+        let timeout = Duration::from_millis(100);
+        let served = Served::with(HttpServerConfig { timeout, ..Default::default() }).await;
+        let mut stream = served.sent("GET /large HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        stream.read_exact(&mut [0; 12]).await.unwrap();
+        assert_eq!(served.traffic.connections(), 1);
+        let gone = async {
+            while served.traffic.connections() > 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(SOON, gone).await.expect("its connection is free again");
+        served.stop.cancel();
+        served.ended().await;
     }
 
     #[tokio::test]

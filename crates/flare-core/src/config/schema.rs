@@ -83,7 +83,7 @@ section! {
     HttpServerConfig {
         /// Where it listens.
         addr: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, 8080));
-        /// The time the body of a request may take.
+        /// The time the body of a request may take, and for which a client may take nothing of an answer.
         timeout: Duration = secs(30), in ms(100)..=hours(1);
         /// The time until the head of the next request is complete, the wait for it included.
         header_timeout: Duration = secs(30), in ms(100)..=hours(1);
