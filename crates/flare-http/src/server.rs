@@ -53,7 +53,7 @@ pub async fn serve(
         let service = service_fn({
             let (watch, turns) = (watch.clone(), turns.clone());
             move |request: Request<Incoming>| {
-                turns.pass_to(Turn::ToHandle);
+                turns.pass_to(Turn::Handling);
                 let mut request = request.map(|body| Asked::new(body, turns.clone()));
                 debug::introduce(&mut request, peer);
                 let (underway, watch, turns) = (watch.begin(&request), watch.clone(), turns.clone());
@@ -67,7 +67,7 @@ pub async fn serve(
                         Err(refusal) => refusal,
                     };
                     underway.answered(answer.status(), watch.clock.monotonic());
-                    turns.pass_to(Turn::ToRead);
+                    turns.pass_to(Turn::Reading);
                     Ok::<_, Infallible>(answer.map(|body| Answered::new(body, turns)))
                 }
             }
@@ -132,15 +132,15 @@ async fn finish<C: Future>(mut connection: Pin<&mut C>, turns: &Turns, grace: Du
         }
         while patience.as_mut().poll(context).is_ready() {
             match turns.close(context) {
-                Turn::ToHandle => {
+                Turn::Handling => {
                     handled_late = true;
                     return Poll::Pending;
                 }
                 // It could not be read earlier, so the client has as long for it as others had.
-                Turn::ToRead if std::mem::take(&mut handled_late) => {
+                Turn::Reading if std::mem::take(&mut handled_late) => {
                     patience.set(tokio::time::sleep(grace));
                 }
-                Turn::ToRead | Turn::ToSend => return Poll::Ready(None),
+                Turn::Reading | Turn::Sending => return Poll::Ready(None),
             }
         }
         Poll::Pending

@@ -17,11 +17,11 @@ use hyper::body::{Body, Frame, SizeHint};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Turn {
     /// The client: a head, or the next part of a body, has not come.
-    ToSend,
+    Sending,
     /// Flare: what has come is being handled.
-    ToHandle,
+    Handling,
     /// The client: an answer, or a part of one, is there for it.
-    ToRead,
+    Reading,
 }
 
 /// Whose turn it is on one connection.
@@ -37,7 +37,7 @@ impl Turns {
     /// A connection from which nothing has come.
     pub fn new() -> Arc<Turns> {
         Arc::new(Turns {
-            turn: AtomicU8::new(Turn::ToSend as u8),
+            turn: AtomicU8::new(Turn::Sending as u8),
             closed: AtomicBool::new(false),
             waiting: AtomicWaker::new(),
         })
@@ -47,7 +47,7 @@ impl Turns {
     pub fn pass_to(&self, turn: Turn) {
         // In one order with `close`: either that sees this turn, or this sees that it is closed.
         self.turn.store(turn as u8, Ordering::SeqCst);
-        if turn != Turn::ToHandle && self.closed.load(Ordering::SeqCst) {
+        if turn != Turn::Handling && self.closed.load(Ordering::SeqCst) {
             self.waiting.wake();
         }
     }
@@ -55,7 +55,7 @@ impl Turns {
     /// Takes nothing more from the client: whoever asks for more of a body gets nothing, for ever, and it is the client's
     /// turn. Answers whose it is; when it becomes the client's, `context` is woken.
     pub fn close(&self, context: &Context<'_>) -> Turn {
-        const ALL: [Turn; 3] = [Turn::ToSend, Turn::ToHandle, Turn::ToRead];
+        const ALL: [Turn; 3] = [Turn::Sending, Turn::Handling, Turn::Reading];
         self.waiting.register(context.waker());
         self.closed.store(true, Ordering::SeqCst);
         ALL[usize::from(self.turn.load(Ordering::SeqCst))]
@@ -87,7 +87,7 @@ impl<B: Body + Unpin> Body for Asked<B> {
             true => Poll::Pending,
             false => Pin::new(&mut self.body).poll_frame(context),
         };
-        self.turns.pass_to(if polled.is_pending() { Turn::ToSend } else { Turn::ToHandle });
+        self.turns.pass_to(if polled.is_pending() { Turn::Sending } else { Turn::Handling });
         polled
     }
 
@@ -122,10 +122,10 @@ impl Body for Answered {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         // An answer that is made of the request as that comes says itself when it waits for more of it.
-        self.turns.pass_to(Turn::ToHandle);
+        self.turns.pass_to(Turn::Handling);
         let polled = Pin::new(&mut self.body).poll_frame(context);
         if polled.is_ready() {
-            self.turns.pass_to(Turn::ToRead);
+            self.turns.pass_to(Turn::Reading);
         }
         polled
     }
@@ -158,13 +158,13 @@ mod tests {
     #[test]
     fn once_it_is_closed_a_body_that_another_task_reads_gives_nothing_and_wakes_who_waits() {
         let (turns, woken) = (Turns::new(), Arc::new(Woken::default()));
-        turns.pass_to(Turn::ToHandle);
+        turns.pass_to(Turn::Handling);
         let waker = Waker::from(woken.clone());
-        assert_eq!(turns.close(&Context::from_waker(&waker)), Turn::ToHandle);
+        assert_eq!(turns.close(&Context::from_waker(&waker)), Turn::Handling);
         assert_eq!(woken.0.load(Ordering::Relaxed), 0);
         let mut body = Asked::new(axum::body::Body::from("more"), turns.clone());
         assert!(Pin::new(&mut body).poll_frame(&mut Context::from_waker(&noop_waker())).is_pending());
         assert_eq!(woken.0.load(Ordering::Relaxed), 1);
-        assert_eq!(turns.close(&Context::from_waker(&waker)), Turn::ToSend);
+        assert_eq!(turns.close(&Context::from_waker(&waker)), Turn::Sending);
     }
 }
