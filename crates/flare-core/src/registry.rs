@@ -43,6 +43,8 @@ pub struct Registry {
 
 #[derive(Default)]
 struct Inner {
+    /// The version of the store's catalog that the router has caught up with.
+    version: u64,
     router: Router<Arc<Resource>>,
     resources: HashMap<ResourceId, Arc<Resource>>,
     ordered: BTreeMap<ResourceNumber, Arc<Resource>>,
@@ -62,6 +64,23 @@ impl Registry {
     /// The resource of a document.
     pub fn find(&self, url: &DocumentUrl) -> Option<Arc<Resource>> {
         self.inner.read().router.find(url).cloned()
+    }
+
+    /// The resource of a document, and the version of the catalog that says so.
+    pub fn route(&self, url: &DocumentUrl) -> Option<(Arc<Resource>, u64)> {
+        let inner = self.inner.read();
+        inner.router.find(url).map(|resource| (resource.clone(), inner.version))
+    }
+
+    /// The version of the store's catalog up to which every resource that came or went is known here.
+    pub fn version(&self) -> u64 {
+        self.inner.read().version
+    }
+
+    /// Every resource that came or went up to this version is known.
+    pub fn caught_up(&self, version: u64) {
+        let mut inner = self.inner.write();
+        inner.version = inner.version.max(version);
     }
 
     /// The resources whose endpoint a url fits, the one it belongs to among them.

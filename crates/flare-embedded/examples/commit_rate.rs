@@ -276,6 +276,7 @@ fn entity(kind: EntityKind, id: &str, parent: Option<&str>) -> NewEntity {
         lanes: LANES,
         start: Start::Now,
         history: false,
+        capture: None,
     }
 }
 
@@ -292,7 +293,13 @@ fn put(resource: ResourceNumber, url: &str, revision: i64) -> Write {
     let lane = LaneId { resource, index: lane_of(url, LANES) };
     let content = Bytes::from(vec![b'x'; 600]);
     let intent = Intent::Put { revision: Revision::Integer(revision), content };
-    Write { lane, url: Arc::from(url), intent, at: Timestamp::from_millis(1_767_323_045_678) }
+    Write {
+        lane,
+        url: Arc::from(url),
+        intent,
+        at: Timestamp::from_millis(1_767_323_045_678),
+        routed_by: u64::MAX,
+    }
 }
 
 fn record(turn: u64) -> Record {

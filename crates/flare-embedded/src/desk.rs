@@ -27,6 +27,8 @@ pub(crate) struct Desk<'a> {
     pub last_document: &'a mut i64,
     /// Which log this is.
     pub incarnation: u64,
+    /// The version of the catalog that last gave urls to another resource, before this transaction.
+    pub routing: u64,
     /// What is done in this transaction.
     pub done: Done,
 }
@@ -44,4 +46,6 @@ pub(crate) struct Done {
     pub leavings: Vec<Leaving>,
     /// Whether pages were freed that could be given back.
     pub freed: bool,
+    /// The version of the catalog by which this transaction gave urls to another resource.
+    pub routing: Option<u64>,
 }

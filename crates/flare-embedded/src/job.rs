@@ -72,8 +72,8 @@ impl<T: Send, F: FnOnce(&mut Desk<'_>) -> Work<T> + Send> Job for Task<T, F> {
 pub(crate) struct Commit {
     /// What is asked for; empty once it is done.
     pub batch: Vec<Write>,
-    /// What to answer, item by item.
-    pub answers: Vec<Result<Committed>>,
+    /// What to answer, item by item, or that the whole is refused.
+    pub answers: Result<Vec<Result<Committed>>>,
     answer: oneshot::Sender<Result<Vec<Result<Committed>>>>,
     room: OwnedSemaphorePermit,
 }
@@ -85,7 +85,7 @@ impl Commit {
     /// A batch and the place where its answer will come.
     pub fn new(batch: Vec<Write>, room: OwnedSemaphorePermit) -> (Commit, Answered) {
         let (answer, answered) = oneshot::channel();
-        let answers = Vec::with_capacity(batch.len());
+        let answers = Ok(Vec::with_capacity(batch.len()));
         (Commit { batch, answers, answer, room }, answered)
     }
 
@@ -93,7 +93,7 @@ impl Commit {
     pub fn answer(self, failure: Option<&Failure>) {
         let result = match failure {
             Some(failure) => Err(failure.told("documents.commit")),
-            None => Ok(self.answers),
+            None => self.answers,
         };
         drop(self.room);
         let _nobody_waits = self.answer.send(result);

@@ -52,6 +52,9 @@ pub(crate) struct Memory {
     lanes: Lanes,
     deltas: Deltas,
     last_document: i64,
+    /// The version of the catalog that last gave urls to another resource. It need not outlive the process, since no
+    /// write does.
+    routing: u64,
     /// The last row of the journal.
     journal: i64,
     /// The last row of the journal that is in the tables.
@@ -80,6 +83,8 @@ impl Memory {
             lanes: Lanes::default(),
             deltas: Deltas::default(),
             last_document: number("SELECT coalesce(max(id), 0) FROM documents")?.max(highest),
+            // No resource has a higher one, and whoever reads the catalog now has all of them.
+            routing: number("SELECT coalesce(max(version), 0) FROM entities WHERE kind = 'resource'")? as u64,
             journal,
             folded: if waiting == 0 { journal } else { 0 },
             fold: None,
@@ -151,7 +156,8 @@ impl Writer {
         memory.lanes.commit();
         memory.deltas.commit();
         memory.tired = false;
-        let Done { changes, documents, leavings, freed, .. } = turn.done;
+        let Done { changes, documents, leavings, freed, routing, .. } = turn.done;
+        memory.routing = routing.unwrap_or(memory.routing);
         memory.reclaim |= freed;
         memory.leavings.extend(leavings);
         if !changes.is_empty() {
@@ -261,6 +267,7 @@ fn work(
         journal: memory.journal,
         last_document: &mut memory.last_document,
         incarnation,
+        routing: memory.routing,
         done: Done::default(),
     };
     commit_all(&mut desk, &mut batch.commits)?;

@@ -53,6 +53,8 @@ pub struct Write {
     pub intent: Intent,
     /// When it was asked.
     pub at: Timestamp,
+    /// The version of the catalog by which the lane was found: a newer one may name another.
+    pub routed_by: u64,
 }
 
 /// The two things an origin can say of a document.

@@ -1,6 +1,9 @@
 //! Catalog: the entities that users create. Small, read whole at start and then followed by version.
 
 use async_trait::async_trait;
+use flare_model::ids::{LaneId, Seq};
+use flare_model::pattern::Pattern;
+use flare_model::url::DocumentUrl;
 
 use crate::error::Result;
 
@@ -32,6 +35,28 @@ pub enum Start {
     Beginning,
 }
 
+/// Bound: so many changes that the creator of a resource has not seen are looked at inside the commit. When full: the
+/// commit is refused, and the creator looks at what came meanwhile.
+pub const MOST_UNSEEN: u64 = 4096;
+
+/// What a new resource would take from others: urls that were theirs. No live document may be under one of them, or it
+/// could never be reached again. The creator looks through what there is, and the commit through what came since.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Capture {
+    /// The endpoint of the new resource.
+    pub pattern: Pattern,
+    /// All lanes of the resources that it takes urls from, and how far each was looked through: nothing that was some
+    /// document's newest change up to there is of a live document that fits.
+    pub seen: Vec<(LaneId, Seq)>,
+}
+
+impl Capture {
+    /// Whether it takes a document.
+    pub fn takes(&self, url: &str) -> bool {
+        DocumentUrl::parse(url).is_ok_and(|url| self.pattern.matches(&url))
+    }
+}
+
 /// An entity to create.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewEntity {
@@ -53,6 +78,8 @@ pub struct NewEntity {
     /// For a subscription: it wants every revision. From this commit on the lanes of its resource keep what is
     /// replaced, and its feeds see all of that.
     pub history: bool,
+    /// For a resource: what it takes from others, where it does.
+    pub capture: Option<Capture>,
 }
 
 /// An entity as stored.
@@ -84,6 +111,11 @@ pub trait Catalog: Send + Sync {
     /// Creates an entity, with its lanes or feeds, in one commit. `Conflict` (whose detail names the id of the
     /// other entity, and nothing else) when the id or one of the keys is taken; `Conflict` with the detail
     /// `parent` when the parent does not exist, also when it is being deleted at this moment.
+    ///
+    /// With a [`Capture`]: `Conflict` with the detail `captured` and the url when the commit sees a live document that
+    /// the new resource would take, of those beyond what was seen; `unseen` when these are more than [`MOST_UNSEEN`].
+    /// Tombstones stay where they are and take nothing: they go with their time. From this commit on no document is
+    /// written that was routed by an older catalog: see [`Documents::commit`](crate::Documents::commit).
     async fn create(&self, new: NewEntity) -> Result<Entity>;
 
     /// Replaces body, keys and `history`, and nothing else, if the stored version is `entity.version`; answers the new
@@ -93,7 +125,8 @@ pub trait Catalog: Send + Sync {
     async fn replace(&self, entity: Entity) -> Result<Option<Entity>>;
 
     /// Deletes an entity with its lanes and documents, or its feeds. False when there was none. `Conflict`
-    /// for a resource that has subscriptions (detail `children`).
+    /// for a resource that has subscriptions (detail `children`). From the commit that deletes a resource on no document
+    /// is written that was routed by an older catalog: its urls may be another's now.
     async fn delete(&self, kind: EntityKind, id: &str) -> Result<bool>;
 
     /// One entity.

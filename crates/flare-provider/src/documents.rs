@@ -94,6 +94,11 @@ pub trait Documents: Send + Sync {
     /// `Conflict` (detail `lane`): its lane does not exist (any more). The whole call fails with `Unavailable`
     /// when too much is waiting or the disk is full: nothing of it was written. A cancelled call may or may
     /// not have been written.
+    ///
+    /// The whole call fails with `Conflict` (detail `routing`), and nothing of it is written, when one of its items was
+    /// [routed by](Write::routed_by) an older version of the catalog than the one that last gave urls to another
+    /// resource: by creating one with a [`Capture`](crate::Capture), or by deleting one. Whole, since the items of a
+    /// batch have an order. The caller routes again, by the present catalog.
     async fn commit(&self, batch: Vec<Write>) -> Result<Vec<Result<Committed>>>;
 
     /// One document by its url, tombstones too. Here and below, a lane that does not exist reads as an empty one.

@@ -16,7 +16,7 @@ pub mod memory;
 
 use std::sync::Arc;
 
-pub use catalog::{Catalog, Entity, EntityKind, NewEntity, Start};
+pub use catalog::{Capture, Catalog, Entity, EntityKind, MOST_UNSEEN, NewEntity, Start};
 pub use documents::{Committed, Documents, LaneState, OlderRevision, Page, ScanLane, Witness};
 pub use error::{ErrorKind, ProviderError, Result};
 pub use ledger::{FeedWrite, Ledger, ListStandings, Opened};

@@ -5,7 +5,7 @@ use flare_model::change::ChangeError;
 use flare_model::document::{Intent, Outcome, Write};
 use flare_model::time::Timestamp;
 use flare_model::url::DocumentUrl;
-use flare_provider::{Documents, ErrorKind, ProviderError};
+use flare_provider::{Committed, Documents, ErrorKind, ProviderError};
 
 use crate::registry::Registry;
 
@@ -23,8 +23,11 @@ pub enum Refused {
     Store(#[from] ProviderError),
 }
 
+/// How often a batch is routed again before it is refused: resources come and go seldom.
+const ROUTED_AGAIN: usize = 8;
+
 /// What an origin says.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Word {
     /// This is the document now.
     Put(Bytes),
@@ -35,7 +38,14 @@ pub enum Word {
 /// A word that has been understood.
 pub struct Draft {
     write: Write,
+    said: Said,
+}
+
+/// What was said, to be understood again if urls pass to another resource meanwhile.
+struct Said {
     url: DocumentUrl,
+    word: Word,
+    at: Timestamp,
 }
 
 impl Draft {
@@ -56,44 +66,170 @@ impl Draft {
     #[cfg(test)]
     pub fn for_test(write: Write) -> Draft {
         let url = DocumentUrl::parse(&write.url).expect("a test's url");
-        Draft { write, url }
+        let (word, at) = (Word::Delete(None), write.at);
+        Draft { write, said: Said { url, word, at } }
     }
 }
 
 /// Understands a word: which resource, which revision. No I/O.
 pub fn draft(registry: &Registry, url: DocumentUrl, word: Word, at: Timestamp) -> Result<Draft, Refused> {
-    let Some(resource) = registry.find(&url) else { return Err(Refused::NoResource(url)) };
-    let intent = match word {
+    let Some((resource, routed_by)) = registry.route(&url) else { return Err(Refused::NoResource(url)) };
+    let (intent, word) = match word {
         Word::Put(content) => {
             let revision = resource.change.read(&content)?;
             // What came in is a part of a larger buffer, which would stay in memory as long as the document does.
-            Intent::Put { revision, content: Bytes::copy_from_slice(&content) }
+            let content = Bytes::copy_from_slice(&content);
+            (Intent::Put { revision, content: content.clone() }, Word::Put(content))
         }
-        Word::Delete(None) => Intent::Delete { revision: None },
-        Word::Delete(Some(text)) => {
-            Intent::Delete { revision: Some(resource.change.read_revision_text(&text)?) }
+        Word::Delete(None) => (Intent::Delete { revision: None }, word),
+        Word::Delete(Some(ref text)) => {
+            (Intent::Delete { revision: Some(resource.change.read_revision_text(text)?) }, word)
         }
     };
     let lane = resource.lane_of(url.as_str());
-    let write = Write { lane, url: url.as_str().into(), intent, at };
-    Ok(Draft { write, url })
+    let write = Write { lane, url: url.as_str().into(), intent, at, routed_by };
+    Ok(Draft { write, said: Said { url, word, at } })
 }
 
-/// Commits drafts, in order, as one; each has its own outcome.
-pub async fn commit(
+/// Commits drafts, in order, as one; each has its own outcome. Those that were routed by a catalog that is no more are
+/// understood again, once `catch_up` has made the registry newer than the version it is given.
+pub async fn commit<CaughtUp: Future<Output = Result<(), ProviderError>>>(
     documents: &dyn Documents,
+    registry: &Registry,
     drafts: Vec<Draft>,
+    catch_up: impl Fn(u64) -> CaughtUp,
 ) -> Result<Vec<Result<Outcome, Refused>>, ProviderError> {
-    let (writes, urls): (Vec<_>, Vec<_>) = drafts.into_iter().map(|draft| (draft.write, draft.url)).unzip();
-    let outcomes = documents.commit(writes).await?;
-    let mut answers = Vec::with_capacity(outcomes.len());
-    for (outcome, url) in outcomes.into_iter().zip(urls) {
-        answers.push(match outcome {
-            Ok(committed) => Ok(committed.outcome),
-            // The resource was deleted between the match and the commit.
-            Err(error) if error.kind == ErrorKind::Conflict => Err(Refused::NoResource(url)),
-            Err(error) => Err(error.into()),
-        });
+    let routed_by = drafts.iter().map(|draft| draft.write.routed_by).min().unwrap_or_default();
+    let (writes, said): (Vec<_>, Vec<_>) = drafts.into_iter().map(|draft| (draft.write, draft.said)).unzip();
+    match documents.commit(writes).await {
+        Ok(outcomes) => {
+            Ok(outcomes.into_iter().zip(said).map(|(outcome, said)| answer(outcome, said)).collect())
+        }
+        Err(error) if error.kind == ErrorKind::Conflict => {
+            catch_up(routed_by).await?;
+            commit_again(documents, registry, said, catch_up).await
+        }
+        Err(error) => Err(error),
     }
-    Ok(answers)
+}
+
+/// The same for words whose urls may be another resource's now. All of them, since their order counts.
+async fn commit_again<CaughtUp: Future<Output = Result<(), ProviderError>>>(
+    documents: &dyn Documents,
+    registry: &Registry,
+    said: Vec<Said>,
+    catch_up: impl Fn(u64) -> CaughtUp,
+) -> Result<Vec<Result<Outcome, Refused>>, ProviderError> {
+    for _ in 0..ROUTED_AGAIN {
+        let again = |said: &Said| draft(registry, said.url.clone(), said.word.clone(), said.at);
+        let drafts: Vec<Result<Draft, Refused>> = said.iter().map(again).collect();
+        let understood = || drafts.iter().filter_map(|draft| Some(&draft.as_ref().ok()?.write));
+        let routed_by = understood().map(|write| write.routed_by).min().unwrap_or_default();
+        match documents.commit(understood().cloned().collect()).await {
+            Ok(outcomes) => {
+                let mut outcomes = outcomes.into_iter();
+                let answers = drafts.into_iter().map(|draft| {
+                    let Draft { said, .. } = draft?;
+                    answer(outcomes.next().expect("every write has an outcome"), said)
+                });
+                return Ok(answers.collect());
+            }
+            Err(error) if error.kind == ErrorKind::Conflict => catch_up(routed_by).await?,
+            Err(error) => return Err(error),
+        }
+    }
+    let detail = "resources come and go too quickly to route by them";
+    Err(ProviderError::new(ErrorKind::Unavailable, "documents.commit", detail))
+}
+
+fn answer(outcome: flare_provider::Result<Committed>, said: Said) -> Result<Outcome, Refused> {
+    match outcome {
+        Ok(committed) => Ok(committed.outcome),
+        // The lane has gone with its resource.
+        Err(error) if error.kind == ErrorKind::Conflict => Err(Refused::NoResource(said.url)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use flare_model::ids::{ResourceId, ResourceNumber, Seq};
+    use flare_model::pattern::Pattern;
+    use flare_model::resource::{Resource, ResourceDraft};
+    use flare_provider::memory::Memory;
+    use flare_provider::{Capture, EntityKind, NewEntity, Start, Store};
+    use serde_json::json;
+
+    use super::*;
+
+    const AT: Timestamp = Timestamp::from_millis(1_767_323_045_678);
+
+    /// Creates a resource in the store, which the registry does not know yet.
+    async fn create(store: &Store, endpoint: &str, from: Option<&Resource>) -> (Arc<Resource>, u64) {
+        let draft = json!({"endpoint": endpoint, "change": {"field": "rev"}});
+        let draft: ResourceDraft = serde_json::from_value(draft).expect("a draft");
+        let view = draft.check(ResourceId::new(endpoint), 2, AT).expect("a resource");
+        let pattern = Pattern::parse(endpoint).expect("an endpoint");
+        let seen = |from: &Resource| from.lanes().map(|lane| (lane, Seq(0))).collect();
+        let new = NewEntity {
+            kind: EntityKind::Resource,
+            id: endpoint.to_owned(),
+            parent: None,
+            keys: Vec::new(),
+            body: String::new(),
+            lanes: 2,
+            start: Start::Now,
+            history: false,
+            capture: from.map(|from| Capture { pattern, seen: seen(from) }),
+        };
+        let entity = store.catalog.create(new).await.expect("created");
+        let resource = Resource::compile(view, ResourceNumber(entity.number)).expect("compiled");
+        (Arc::new(resource), entity.version)
+    }
+
+    fn said(registry: &Registry, url: &str, word: Word) -> Draft {
+        draft(registry, DocumentUrl::parse(url).expect("a url"), word, AT).expect("understood")
+    }
+
+    #[tokio::test]
+    async fn a_batch_whose_urls_pass_to_another_resource_is_routed_again_whole_and_in_order() {
+        let (store, registry) = (Memory::new().store(), Registry::default());
+        let (all, version) = create(&store, "http://h/users/{id}/{x}", None).await;
+        registry.add_resource(all.clone());
+        registry.caught_up(version);
+        let (mine, yours) = ("http://h/users/me/1", "http://h/users/you/1");
+        let put = |rev: i64| Word::Put(json!({"rev": rev}).to_string().into());
+        let drafts = vec![
+            said(&registry, mine, put(1)),
+            said(&registry, yours, put(1)),
+            said(&registry, mine, Word::Delete(None)),
+        ];
+        let (taker, version) = create(&store, "http://h/users/me/{x}", Some(&all)).await;
+        let catch_up = |_| {
+            registry.add_resource(taker.clone());
+            registry.caught_up(version);
+            std::future::ready(Ok(()))
+        };
+        let answers = commit(&*store.documents, &registry, drafts, catch_up).await.expect("taken");
+        let outcomes: Vec<Outcome> = answers.into_iter().map(|answer| answer.expect("accepted")).collect();
+        assert_eq!(outcomes, [Outcome::Created, Outcome::Created, Outcome::Deleted]);
+        let found = async |resource: &Resource, url: &str| {
+            store.documents.get(resource.lane_of(url), url).await.expect("read").is_some()
+        };
+        assert!(found(&taker, mine).await && !found(&all, mine).await);
+        assert!(found(&all, yours).await);
+    }
+
+    #[tokio::test]
+    async fn a_registry_that_never_catches_up_is_not_waited_for_without_end() {
+        let (store, registry) = (Memory::new().store(), Registry::default());
+        let (all, _) = create(&store, "http://h/users/{id}/{x}", None).await;
+        registry.add_resource(all.clone());
+        let drafts = vec![said(&registry, "http://h/users/me/1", Word::Delete(None))];
+        create(&store, "http://h/users/me/{x}", Some(&all)).await;
+        let refused = commit(&*store.documents, &registry, drafts, |_| std::future::ready(Ok(()))).await;
+        assert_eq!(refused.expect_err("refused").kind, ErrorKind::Unavailable);
+    }
 }

@@ -66,6 +66,7 @@ impl Thread {
                 lanes: 1,
                 start: Start::Now,
                 history: false,
+                capture: None,
             };
             store.catalog.create(new).await.expect("nothing stands against it");
         }

@@ -20,7 +20,9 @@ impl App {
         let origin = &self.journey.observe().counts().origin;
         let (quantity, bytes) = (drafts.len() as u64, drafts.iter().map(Draft::bytes).sum());
         let began = self.clock.monotonic();
-        let outcomes = accept::commit(&*self.store.documents, drafts).await.inspect_err(|error| {
+        let catch_up = |version| self.catch_up(version);
+        let committed = accept::commit(&*self.store.documents, &self.registry, drafts, catch_up).await;
+        let outcomes = committed.inspect_err(|error| {
             origin.refused[refusal(error) as usize].add_among_many(quantity);
         })?;
         origin.commit.record_among_many(micros(self.clock.monotonic().saturating_sub(began)));
@@ -32,6 +34,18 @@ impl App {
             }
         }
         Ok(outcomes)
+    }
+
+    /// Sees to it that the registry knows of resources that came or went after this version. Whoever changes them holds
+    /// the catalog until the registry knows; if it still does not then, an answer of the store was lost.
+    async fn catch_up(&self, version: u64) -> Result<(), ProviderError> {
+        if self.registry.version() <= version {
+            let _catalog = self.catalog.lock().await;
+            if self.registry.version() <= version {
+                self.reload_resources().await?;
+            }
+        }
+        Ok(())
     }
 
     fn count_refused(&self, refused: &Refused) {

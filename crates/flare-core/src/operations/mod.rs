@@ -238,16 +238,8 @@ impl App {
     pub async fn load(&self) -> Result<(), ProviderError> {
         // What is read of a batch is in memory twice for a moment, and with it the feeds of all its lanes.
         const BATCH: usize = 200;
+        self.reload_resources().await?;
         let mut after = 0;
-        loop {
-            let entities = self.store.catalog.list(EntityKind::Resource, after, BATCH).await?;
-            let Some(last) = entities.last() else { break };
-            after = last.number;
-            for entity in entities {
-                self.registry.add_resource(Arc::new(resource(&entity)?));
-            }
-        }
-        after = 0;
         loop {
             let entities = self.store.catalog.list(EntityKind::Subscription, after, BATCH).await?;
             let Some(last) = entities.last() else { break };

@@ -4,11 +4,12 @@
 //! What the store says is so. Whoever finds a disagreement is answered as if somebody else had been there first, and the
 //! next request finds both as one. All of this happens under the catalog's lock.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::resource::Resource;
-use flare_provider::EntityKind;
+use flare_provider::{EntityKind, ProviderError};
 
 use super::{App, Done, Failure, resource, standstill, unknown_subscription};
 use crate::journey::Command;
@@ -68,6 +69,34 @@ impl App {
             },
             Err(error) => tracing::warn!(error = %error, "the resource could not be read again"),
         }
+    }
+
+    /// Reads all resources again, where some came or went that the registry does not know of; the caller holds the
+    /// catalog, or is the first to use it.
+    pub(super) async fn reload_resources(&self) -> Result<(), ProviderError> {
+        const BATCH: usize = 200;
+        // Before the list: what comes while that is read has a higher one.
+        let version = self.store.catalog.version().await?;
+        let (mut after, mut stored) = (0, BTreeSet::new());
+        loop {
+            let entities = self.store.catalog.list(EntityKind::Resource, after, BATCH).await?;
+            let Some(last) = entities.last() else { break };
+            after = last.number;
+            for entity in &entities {
+                stored.insert(entity.number);
+                if self.registry.resource(&ResourceId::new(entity.id.as_str())).is_none() {
+                    self.registry.add_resource(Arc::new(resource(entity)?));
+                }
+            }
+        }
+        for known in self.registry.resources(0, usize::MAX).entries {
+            if !stored.contains(&known.number.0) {
+                self.registry.remove_resource(known.id());
+                known.lanes().for_each(|lane| self.journey.forget(lane));
+            }
+        }
+        self.registry.caught_up(version);
+        Ok(())
     }
 
     /// Reads the subscriptions of a resource again that are stored and not known; the caller holds the catalog.

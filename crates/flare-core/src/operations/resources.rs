@@ -1,58 +1,95 @@
 //! Resources: created once, never updated, deleted when nobody follows them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flare_model::ids::{LaneId, ResourceId, Seq};
 use flare_model::pattern::Pattern;
-use flare_model::resource::{Resource, ResourceDraft};
+use flare_model::resource::{Resource, ResourceDraft, ResourceView};
 use flare_model::url::DocumentUrl;
-use flare_provider::{EntityKind, ErrorKind, NewEntity, ScanLane, Start};
+use flare_provider::{Capture, EntityKind, ErrorKind, NewEntity, ProviderError, ScanLane, Start};
 
 use super::{App, Done, Failure, unknown_resource};
 use crate::door::fresh_id;
 
+/// How often the documents that a new resource would take are looked through, each time those that came meanwhile, before
+/// it is given up.
+const LOOKS: usize = 10;
+
+/// How far the lanes of resources that a new one takes urls from were looked through. Bound: those lanes.
+type Seen = BTreeMap<LaneId, Seq>;
+
 impl App {
-    /// Creates a resource.
+    /// Creates a resource. What may take long, to look through the documents that it would take from others, is done
+    /// before anybody has to wait for it; the commit looks at what came since.
     pub async fn create_resource(&self, draft: ResourceDraft) -> Done<Arc<Resource>> {
         let id = ResourceId::new(fresh_id("res"));
         let view = draft.check(id, self.config.domain.lanes, self.clock.now())?;
         let pattern = Pattern::parse(&view.endpoint).expect("it was checked");
-        let _catalog = self.catalog.lock().await;
-        if let Some(other) = self.registry.same_shape(&pattern) {
-            return Err(same_shape(other.id().as_str(), &other.view.endpoint));
-        }
-        for other in self.registry.captured_by(&pattern) {
-            if let Some(url) = self.captured_document(&other, &pattern).await? {
-                return Err(Failure::Conflict(format!(
-                    "the new endpoint would capture documents of resource {} ({}), {url} for one; delete them first or choose another endpoint",
-                    other.id(),
-                    other.view.endpoint,
-                )));
+        let mut seen = Seen::new();
+        for _ in 0..LOOKS {
+            self.refuse_same_shape(&pattern)?;
+            for other in self.registry.captured_by(&pattern) {
+                for lane in other.lanes() {
+                    self.look_through(lane, &pattern, seen.entry(lane).or_default()).await?;
+                }
+            }
+            if let Some(resource) = self.create_seen(&view, &pattern, &seen).await? {
+                return Ok(resource);
             }
         }
+        let detail = "documents that it would capture change faster than they can be looked through";
+        Err(Failure::Store(ProviderError::new(ErrorKind::Unavailable, "catalog.create", detail)))
+    }
+
+    /// Creates it if what came to other resources since it was looked for is little, and nothing that it would take.
+    async fn create_seen(
+        &self,
+        view: &ResourceView,
+        pattern: &Pattern,
+        seen: &Seen,
+    ) -> Done<Option<Arc<Resource>>> {
+        let _catalog = self.catalog.lock().await;
+        self.refuse_same_shape(pattern)?;
+        let others = self.registry.captured_by(pattern);
+        let lanes = others.iter().flat_map(|other| other.lanes());
+        let seen = lanes.map(|lane| (lane, seen.get(&lane).copied().unwrap_or_default())).collect();
         let new = NewEntity {
             kind: EntityKind::Resource,
             id: view.id.to_string(),
             parent: None,
             keys: vec![pattern.shape()],
-            body: serde_json::to_string(&view).expect("a resource is plain data"),
+            body: serde_json::to_string(view).expect("a resource is plain data"),
             lanes: view.lanes,
             start: Start::Now,
             history: false,
+            capture: (!others.is_empty()).then(|| Capture { pattern: pattern.clone(), seen }),
         };
         let entity = match self.store.catalog.create(new).await {
             Ok(entity) => entity,
-            Err(error) if error.kind == ErrorKind::Conflict => {
-                // The registry knew nobody of that shape.
-                self.reload_resource(&ResourceId::new(error.detail.as_str())).await;
-                return Err(same_shape(&error.detail, &view.endpoint));
+            Err(error) if error.kind != ErrorKind::Conflict => return Err(Failure::Store(error)),
+            Err(error) if error.detail == "unseen" => return Ok(None),
+            Err(error) => {
+                let Some(url) = error.detail.strip_prefix("captured ") else {
+                    // The registry knew nobody of that shape.
+                    self.reload_resource(&ResourceId::new(error.detail.as_str())).await;
+                    return Err(same_shape(&error.detail, &view.endpoint));
+                };
+                return Err(self.would_capture(url));
             }
-            Err(error) => return Err(error.into()),
         };
         let resource = Arc::new(super::resource(&entity)?);
         self.registry.add_resource(resource.clone());
+        self.registry.caught_up(entity.version);
         tracing::info!(resource.id = %resource.id(), endpoint = %resource.view.endpoint, "resource created");
-        Ok(resource)
+        Ok(Some(resource))
+    }
+
+    fn refuse_same_shape(&self, pattern: &Pattern) -> Done<()> {
+        match self.registry.same_shape(pattern) {
+            Some(other) => Err(same_shape(other.id().as_str(), &other.view.endpoint)),
+            None => Ok(()),
+        }
     }
 
     /// Deletes a resource with its documents.
@@ -73,6 +110,11 @@ impl App {
         };
         self.registry.remove_resource(id);
         resource.lanes().for_each(|lane| self.journey.forget(lane));
+        // Writes that the catalog before this one routed are refused from now on. Without an answer the first of them finds
+        // out.
+        if let Ok(version) = self.store.catalog.version().await {
+            self.registry.caught_up(version);
+        }
         if !deleted {
             return Err(unknown_resource(id));
         }
@@ -80,32 +122,33 @@ impl App {
         Ok(())
     }
 
-    /// A document of `resource` that a new pattern would take from it.
-    async fn captured_document(&self, resource: &Resource, pattern: &Pattern) -> Done<Option<String>> {
-        for lane in resource.lanes() {
-            if let Some(url) = self.captured_in(lane, pattern).await? {
-                return Ok(Some(url));
-            }
-        }
-        Ok(None)
-    }
-
-    async fn captured_in(&self, lane: LaneId, pattern: &Pattern) -> Done<Option<String>> {
-        let (mut after, upto) = (Seq(0), Seq(u64::MAX));
+    /// Looks through a lane, on from where it was seen, for a live document that a new pattern would take.
+    async fn look_through(&self, lane: LaneId, pattern: &Pattern, seen: &mut Seq) -> Done<()> {
         loop {
-            let scan = ScanLane { lane, after, upto, rows: 1000, bytes: 8 << 20 };
+            let scan = ScanLane { lane, after: *seen, upto: Seq(u64::MAX), rows: 1000, bytes: 8 << 20 };
             let page = self.store.documents.scan(scan).await?;
-            for document in &page.documents {
+            for document in page.documents.iter().filter(|document| !document.row.deleted) {
                 let url = DocumentUrl::parse(&document.url);
                 if url.is_ok_and(|url| pattern.matches(&url)) {
-                    return Ok(Some(document.url.to_string()));
+                    return Err(self.would_capture(&document.url));
                 }
             }
-            if page.upto <= after || page.upto >= page.head {
-                return Ok(None);
+            let through = page.upto <= *seen || page.upto >= page.head;
+            *seen = page.upto.max(*seen);
+            if through {
+                return Ok(());
             }
-            after = page.upto;
         }
+    }
+
+    fn would_capture(&self, url: &str) -> Failure {
+        let owner = DocumentUrl::parse(url).ok().and_then(|url| self.registry.find(&url));
+        let owner = owner.map_or_else(String::new, |owner| {
+            format!(" of resource {} ({})", owner.id(), owner.view.endpoint)
+        });
+        Failure::Conflict(format!(
+            "the new endpoint would capture documents{owner}, {url} for one; delete them first or choose another endpoint"
+        ))
     }
 }
 

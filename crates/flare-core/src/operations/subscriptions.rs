@@ -168,6 +168,7 @@ impl App {
                 subscription::Start::Beginning => Start::Beginning,
             },
             history: spec.revisions == Revisions::All,
+            capture: None,
         };
         let _catalog = self.catalog.lock().await;
         let entity = match self.store.catalog.create(new).await {

@@ -54,6 +54,7 @@ fn draft(revision: i64) -> Draft {
         url: document.url,
         intent,
         at: document.updated_at,
+        routed_by: 0,
     })
 }
 

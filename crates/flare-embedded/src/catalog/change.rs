@@ -7,6 +7,7 @@ use flare_provider::{Entity, EntityKind, ErrorKind, NewEntity, ProviderError, St
 
 use super::rows;
 use crate::desk::Desk;
+use crate::documents::check_capture;
 use crate::error::{Work, conflict};
 use crate::lanes::Lane;
 use crate::leavings::{self, Kind};
@@ -32,6 +33,9 @@ pub(crate) fn create(desk: &mut Desk<'_>, new: NewEntity) -> Work<Entity> {
     if let Some(other) = rows::taken(connection, new.kind, new.parent.as_deref(), &new.keys, &new.id)? {
         return Err(conflict(OPERATION, other).into());
     }
+    if let Some(capture) = &new.capture {
+        check_capture(desk, capture)?;
+    }
     let lanes = resource.as_ref().map_or(new.lanes.clamp(1, MAX_LANES), |resource| resource.lanes);
     let last_lane = meta::get(connection, "last_lane")?;
     if resource.is_none() && last_lane + i64::from(lanes) > LAST_LANE {
@@ -54,6 +58,9 @@ pub(crate) fn create(desk: &mut Desk<'_>, new: NewEntity) -> Work<Entity> {
         history: new.history,
     };
     rows::put(connection, &entity)?;
+    if new.capture.is_some() {
+        desk.done.routing = Some(entity.version);
+    }
     match resource {
         None => create_lanes(desk, &entity, last_lane)?,
         Some(resource) => {
@@ -141,9 +148,10 @@ pub(crate) fn delete(desk: &mut Desk<'_>, kind: EntityKind, id: &str) -> Work<bo
     }
     let Some(entity) = rows::get(connection, kind, id)? else { return Ok(false) };
     rows::remove(connection, &entity)?;
-    meta::next(connection, "catalog_version")?;
+    let version = meta::next(connection, "catalog_version")? as u64;
     match kind {
         EntityKind::Resource => {
+            desk.done.routing = Some(version);
             let mut mark =
                 connection.prepare_cached("UPDATE lanes SET gone = 1 WHERE resource = ?1 RETURNING id")?;
             let lanes = mark.query_map([entity.number as i64], |row| row.get(0))?;

@@ -41,9 +41,14 @@ pub(crate) fn commit_all(desk: &mut Desk<'_>, commits: &mut [Commit]) -> Work<()
         done: &mut desk.done,
     };
     for commit in commits {
+        if commit.batch.iter().any(|write| write.routed_by < desk.routing) {
+            commit.batch.clear();
+            commit.answers = Err(conflict("documents.commit", "routing"));
+            continue;
+        }
+        let Ok(answers) = &mut commit.answers else { continue };
         for write in commit.batch.drain(..) {
-            let answer = committing.write(write)?;
-            commit.answers.push(answer);
+            answers.push(committing.write(write)?);
         }
     }
     Ok(())

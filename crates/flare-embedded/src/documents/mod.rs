@@ -1,5 +1,6 @@
 //! The log: calls of the contract come in; batches go through the writer, readers answer the rest.
 
+mod capture;
 mod commit;
 mod history;
 mod read;
@@ -16,6 +17,7 @@ use flare_model::time::Timestamp;
 use flare_provider::{Committed, Documents, LaneState, OlderRevision, Page, Result, ScanLane, Witness};
 use roaring::RoaringTreemap;
 
+pub(crate) use capture::check as check_capture;
 pub(crate) use commit::commit_all;
 
 use crate::desk::Desk;

@@ -17,6 +17,7 @@ pub async fn a_created_entity_comes_back_as_it_was_given(factory: &dyn Factory) 
         lanes: 0,
         start: Start::Now,
         history: true,
+        capture: None,
     };
     let created = stage.create(new.clone()).await;
     let expected = Entity {

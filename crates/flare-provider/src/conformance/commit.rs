@@ -273,7 +273,7 @@ pub async fn revisions_come_back_as_they_were_written(factory: &dyn Factory) {
             revision: Revision::from_parts(value, nanos, text),
             content: Bytes::from_static(b"{}"),
         };
-        Write { lane, url: Arc::from(URL), intent, at: NOW }
+        Write { lane, url: Arc::from(URL), intent, at: NOW, routed_by: NEWEST }
     };
     for (number, parts) in ascending.into_iter().enumerate() {
         let expected = if number == 0 { Created } else { Updated };

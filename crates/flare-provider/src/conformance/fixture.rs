@@ -21,6 +21,9 @@ use crate::ledger::{FeedWrite, Opened};
 /// When everything in the suite is accepted, unless it says otherwise.
 pub const NOW: Timestamp = Timestamp::from_millis(1_767_323_045_678);
 
+/// By what writes of the suite are routed, unless it says otherwise: no catalog is newer.
+pub const NEWEST: u64 = u64::MAX;
+
 /// A store and the engine it belongs to.
 pub struct Stage {
     /// The engine through its contracts.
@@ -151,6 +154,7 @@ pub fn resource(id: &str, lanes: u16) -> NewEntity {
         lanes,
         start: Start::Now,
         history: false,
+        capture: None,
     }
 }
 
@@ -188,13 +192,13 @@ pub fn content(url: &str, revision: i64) -> Bytes {
 /// A PUT with this content.
 pub fn put_content(lane: LaneId, url: &str, revision: i64, content: Bytes) -> Write {
     let intent = Intent::Put { revision: Revision::Integer(revision), content };
-    Write { lane, url: Arc::from(url), intent, at: NOW }
+    Write { lane, url: Arc::from(url), intent, at: NOW, routed_by: NEWEST }
 }
 
 /// A DELETE.
 pub fn delete(lane: LaneId, url: &str, revision: Option<i64>) -> Write {
     let intent = Intent::Delete { revision: revision.map(Revision::Integer) };
-    Write { lane, url: Arc::from(url), intent, at: NOW }
+    Write { lane, url: Arc::from(url), intent, at: NOW, routed_by: NEWEST }
 }
 
 /// Ordinals by their numbers.

@@ -21,6 +21,7 @@ pub mod races;
 pub mod random;
 pub mod read;
 pub mod records;
+pub mod routing;
 pub mod standings;
 pub mod states;
 pub mod tombstones;
@@ -106,6 +107,14 @@ macro_rules! each_behaviour {
                 contents_of_any_size_come_back_byte_for_byte,
                 urls_of_the_same_hash_are_different_documents,
                 urls_are_compared_byte_for_byte,
+            ]
+            routing: [
+                a_batch_that_an_older_catalog_routed_is_refused_whole,
+                a_deleted_resource_has_writes_routed_again,
+                a_resource_takes_no_live_document_that_its_creator_has_not_seen,
+                a_tombstone_is_not_captured_and_its_document_begins_anew,
+                too_much_unseen_is_looked_at_by_the_creator_first,
+                a_document_and_the_resource_that_captures_it_are_never_both_accepted,
             ]
             read: [
                 nothing_is_found_where_nothing_is,

@@ -14,6 +14,8 @@ use crate::error::Result;
 #[derive(Clone, Default)]
 pub(super) struct Entities {
     version: u64,
+    /// The version that last gave urls to another resource.
+    pub routing: u64,
     last_number: BTreeMap<EntityKind, u64>,
     by_number: BTreeMap<(EntityKind, u64), Entity>,
     by_id: BTreeMap<(EntityKind, String), u64>,
@@ -90,6 +92,9 @@ impl Durable {
         if let Some(other) = self.entities.taken(new.kind, &new.parent, &new.keys, &new.id) {
             return Err(conflict(OPERATION, other));
         }
+        if let Some(capture) = &new.capture {
+            self.log.check(capture)?;
+        }
         let last = self.entities.last_number.entry(new.kind).or_default();
         *last += 1;
         let entity = Entity {
@@ -103,6 +108,9 @@ impl Durable {
             history: new.history,
             lanes: resource.as_ref().map_or(new.lanes.clamp(1, MAX_LANES), |resource| resource.lanes),
         };
+        if new.capture.is_some() {
+            self.entities.routing = entity.version;
+        }
         match resource {
             None => lanes_of(&entity).for_each(|lane| self.log.create(lane)),
             Some(resource) => {
@@ -154,9 +162,12 @@ impl Durable {
             return Err(conflict("catalog.delete", "children"));
         }
         let Some(entity) = self.entities.remove(kind, id) else { return Ok(false) };
-        self.entities.next_version();
+        let version = self.entities.next_version();
         match kind {
-            EntityKind::Resource => lanes_of(&entity).for_each(|lane| self.log.delete(lane)),
+            EntityKind::Resource => {
+                self.entities.routing = version;
+                lanes_of(&entity).for_each(|lane| self.log.delete(lane));
+            }
             EntityKind::Subscription => {
                 self.feeds.delete(SubscriptionNumber(entity.number));
                 self.keep_history(entity.parent.as_deref());

@@ -12,6 +12,7 @@ use roaring::RoaringTreemap;
 
 use super::history::History;
 use super::{Engine, conflict};
+use crate::catalog::{Capture, MOST_UNSEEN};
 use crate::documents::{Committed, Documents, LaneState, OlderRevision, Page, ScanLane, Witness};
 use crate::error::Result;
 
@@ -44,6 +45,24 @@ impl Log {
 
     pub fn delete(&mut self, lane: LaneId) {
         self.lanes.remove(&lane);
+    }
+
+    /// Whether a new resource may take what it would: no live document, of those its creator has not seen.
+    pub fn check(&self, capture: &Capture) -> Result<()> {
+        const OPERATION: &str = "catalog.create";
+        let lanes = || capture.seen.iter().filter_map(|(id, seen)| Some((self.lanes.get(id)?, *seen)));
+        let unseen: u64 = lanes().map(|(lane, seen)| lane.head.0.saturating_sub(seen.0)).sum();
+        if unseen > MOST_UNSEEN {
+            return Err(conflict(OPERATION, "unseen"));
+        }
+        for (lane, seen) in lanes() {
+            let beyond = lane.by_seq.range(Seq(seen.0.saturating_add(1))..).map(|(_, document)| document);
+            let mut live = beyond.filter(|document| !document.row.deleted);
+            if let Some(document) = live.find(|document| capture.takes(&document.url)) {
+                return Err(conflict(OPERATION, format!("captured {}", document.url)));
+            }
+        }
+        Ok(())
     }
 
     pub fn head(&self, lane: LaneId) -> Seq {
@@ -150,6 +169,9 @@ impl Documents for Engine {
     async fn commit(&self, batch: Vec<Write>) -> Result<Vec<Result<Committed>>> {
         const OPERATION: &str = "documents.commit";
         let mut durable = self.durable(OPERATION)?;
+        if batch.iter().any(|write| write.routed_by < durable.entities.routing) {
+            return Err(conflict(OPERATION, "routing"));
+        }
         let mut answers = Vec::with_capacity(batch.len());
         let mut changes = Vec::new();
         for write in batch {

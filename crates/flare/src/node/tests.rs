@@ -289,3 +289,32 @@ async fn a_subscription_that_is_stored_otherwise_is_disabled_all_the_same_and_ho
     };
     tokio::time::timeout(Duration::from_secs(30), stored).await.expect("both are disabled");
 }
+
+#[tokio::test]
+async fn nobody_waits_while_documents_are_looked_through_that_a_new_resource_may_capture() {
+    let scene = Scene::begin().await;
+    scene.app.create_resource(endpoint("http://origin.test/{kind}/{group}/{x}")).await.unwrap();
+    scene.faults.once("documents.scan", Fault::Delayed(Duration::from_secs(5)));
+    let capturing = scene.app.create_resource(endpoint("http://origin.test/users/me/{x}"));
+    tokio::select! {
+        biased;
+        _ = capturing => panic!("it looks through the documents first"),
+        subscribed = scene.subscribe() => drop(subscribed.unwrap()),
+    }
+    assert_eq!(scene.faults.met("documents.scan"), 1);
+}
+
+#[tokio::test]
+async fn a_document_finds_a_resource_whose_creation_was_not_answered() {
+    let scene = Scene::begin().await;
+    scene.app.create_resource(endpoint("http://origin.test/{kind}/{group}/{x}")).await.unwrap();
+    let url = || DocumentUrl::parse("http://origin.test/users/me/1").unwrap();
+    let draft = scene.app.draft(url(), Word::Put(r#"{"rev":1}"#.into())).unwrap();
+    scene.faults.once("catalog.create", LOST);
+    unavailable(scene.app.create_resource(endpoint("http://origin.test/users/me/{x}")).await);
+    scene.app.commit(vec![draft]).await.unwrap().remove(0).unwrap();
+    let owner = scene.app.registry.find(&url()).unwrap();
+    assert_eq!(owner.view.endpoint, "http://origin.test/users/me/{x}");
+    let lane = owner.lane_of(url().as_str());
+    assert!(scene.app.store.documents.get(lane, url().as_str()).await.unwrap().is_some());
+}

@@ -147,6 +147,42 @@ async fn a_resource_that_would_capture_documents_of_another_is_a_conflict() {
 }
 
 #[tokio::test]
+async fn documents_that_were_deleted_first_are_in_no_new_resources_way() {
+    let flare = Flare::start().await;
+    let api = flare.api();
+    create(&flare, "http://origin.test/users/{id}/{x}").await.expect(201);
+    let mine = "http://origin.test/users/me/1";
+    api.put(mine, &json!({"rev": 5})).await;
+    create(&flare, "http://origin.test/users/me/{x}").await.refused(409, &[mine, "delete them first"]);
+    assert_eq!(api.remove(mine).await, "deleted");
+    let created = create(&flare, "http://origin.test/users/me/{x}").await.expect(201).json();
+    assert_eq!(api.put(mine, &json!({"rev": 6})).await, "created");
+    api.delete(&format!("/resources/{}", created["id"].as_str().unwrap())).await.expect(204);
+    // It is its former resource's again, which knows of the delete.
+    assert_eq!(api.put(mine, &json!({"rev": 5})).await, "unchanged");
+    assert_eq!(api.put(mine, &json!({"rev": 7})).await, "created");
+}
+
+#[tokio::test]
+async fn documents_accepted_while_a_resource_takes_their_urls_are_found() {
+    let flare = Flare::start().await;
+    let api = flare.api();
+    create(&flare, "http://origin.test/{kind}/{group}/{x}").await.expect(201);
+    for round in 0..30 {
+        let mut puts = tokio::task::JoinSet::new();
+        for number in 0..4 {
+            let path = format!("/documents/http://origin.test/users/g{round}/{number}");
+            puts.spawn(async move { (api.send("PUT", &path, &[], r#"{"rev":1}"#).await.status, path) });
+        }
+        create(&flare, &format!("http://origin.test/users/g{round}/{{x}}")).await;
+        for (status, path) in puts.join_all().await {
+            assert_eq!(status, 202);
+            api.get(&path).await.expect(200);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_resource_with_subscriptions_cannot_be_deleted() {
     let story = Story::begin().await;
     let subscription = story.subscribe_simply(json!({})).await;

@@ -18,7 +18,7 @@ use crate::conformance::Factory;
 use crate::conformance::dump::{
     Dump, dump, show_document, show_entity, show_lane, show_opened, show_standings,
 };
-use crate::conformance::fixture::{Stage, resource, subscription};
+use crate::conformance::fixture::{NEWEST, Stage, resource, subscription};
 use crate::documents::ScanLane;
 use crate::error::Result;
 use crate::ledger::{FeedWrite, ListStandings};
@@ -248,7 +248,7 @@ impl Side {
             revision => Intent::Delete { revision },
         };
         let at = Timestamp::from_millis(change.moment);
-        Write { lane: self.lane(change.at), url: Arc::from(name(change.url)), intent, at }
+        Write { lane: self.lane(change.at), url: Arc::from(name(change.url)), intent, at, routed_by: NEWEST }
     }
 }
 
