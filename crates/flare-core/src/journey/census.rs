@@ -59,7 +59,7 @@ impl Shard {
             gauges.waiting += (subscriber.waiting() as u64).saturating_sub(leased);
             gauges.dead_letters += subscriber.lanes.iter().map(|lane| lane.feed.dead().len()).sum::<u64>();
             // One that several threads serve is counted by the first of them.
-            if subscriber.spread.shards == 1 || subscriber.spread.owners().first() == Some(&self.thread) {
+            if subscriber.spread.first() == self.thread {
                 gauges.subscriptions.add(self.status(subscriber, now));
             }
         }

@@ -1,5 +1,6 @@
 //! How many attempts of a subscription may be open: what it costs a thread to begin one, of the subscription's own
-//! concurrency where several threads share it, and of the half of all connections that clients that hang get together.
+//! concurrency and rate where several threads share them, and of the half of all connections that clients that hang get
+//! together.
 //!
 //! A subscription with one thread has its concurrency to itself and pays nothing here. Of several, each borrows from one
 //! pool. As long as it has something to send, it keeps what it borrowed up to its part, so that threads that are all
@@ -9,14 +10,33 @@
 use std::sync::Arc;
 
 use flare_model::ids::SubscriptionNumber;
+use parking_lot::Mutex;
 
 use super::caps::Call;
+use super::homes::Spread;
+use super::pace::Bucket;
 use super::permits::Permits;
 use super::shard::Shard;
 
+/// What the threads that serve a subscription share.
+pub struct Common {
+    /// Its concurrency.
+    permits: Permits,
+    /// The bucket of its rate limit, once something was taken from it.
+    pub bucket: Mutex<Option<Bucket>>,
+}
+
+impl Common {
+    /// With this concurrency, of which nothing is taken.
+    pub fn new(concurrency: u32) -> Arc<Common> {
+        Arc::new(Common { permits: Permits::new(concurrency), bucket: Mutex::default() })
+    }
+}
+
 /// What a thread has of a concurrency that it shares with others.
 pub struct Borrowed {
-    permits: Arc<Permits>,
+    /// What is shared.
+    pub common: Arc<Common>,
     /// How many it has.
     held: u32,
     /// How many of them it keeps for its next attempts.
@@ -26,9 +46,10 @@ pub struct Borrowed {
 }
 
 impl Borrowed {
-    /// Nothing yet.
-    pub fn new(permits: Arc<Permits>, part: u32) -> Borrowed {
-        Borrowed { permits, held: 0, part, in_line: false }
+    /// Nothing but what a thread has open already, from when it shared with nobody.
+    pub fn new(common: Arc<Common>, open: u32, part: u32) -> Borrowed {
+        common.permits.count_in(open);
+        Borrowed { common, held: open, part, in_line: false }
     }
 
     /// Whether nothing can begin before it is called.
@@ -43,7 +64,7 @@ impl Borrowed {
         if self.in_line {
             return false;
         }
-        let taken = self.permits.take(thread);
+        let taken = self.common.permits.take(thread);
         self.held += u32::from(taken);
         self.in_line = !taken;
         taken
@@ -69,7 +90,7 @@ impl Shard {
         let Some(borrowed) = &mut subscriber.borrowed else { return };
         if borrowed.held > borrowed.part.max(subscriber.in_flight) {
             borrowed.held -= 1;
-            self.shared.caps.call(borrowed.permits.give(1), || Call::Concurrency(number));
+            self.shared.caps.call(borrowed.common.permits.give(1), || Call::Concurrency(number));
         }
     }
 
@@ -85,10 +106,10 @@ impl Shard {
         let spare = borrowed.held.saturating_sub(subscriber.in_flight);
         if spare > 0 {
             borrowed.held -= spare;
-            caps.call(borrowed.permits.give(spare), || Call::Concurrency(number));
+            caps.call(borrowed.common.permits.give(spare), || Call::Concurrency(number));
         }
         if !borrowed.in_line {
-            caps.call(borrowed.permits.decline(self.thread), || Call::Concurrency(number));
+            caps.call(borrowed.common.permits.decline(self.thread), || Call::Concurrency(number));
         }
     }
 
@@ -104,17 +125,31 @@ impl Shard {
     /// A thread serves a subscription no more; nothing of it is in flight.
     pub(super) fn borrow_no_more(&mut self, number: SubscriptionNumber, borrowed: &Borrowed) {
         let caps = &self.shared.caps;
-        caps.call(borrowed.permits.give(borrowed.held), || Call::Concurrency(number));
-        caps.call(borrowed.permits.leave(self.thread), || Call::Concurrency(number));
+        caps.call(borrowed.common.permits.give(borrowed.held), || Call::Concurrency(number));
+        caps.call(borrowed.common.permits.leave(self.thread), || Call::Concurrency(number));
     }
 
-    /// The concurrency of a subscription is another one, and so is the part of it that falls to this thread.
-    pub(super) fn change_concurrency(&mut self, key: usize, concurrency: u32, part: u32) {
+    /// A subscription is served by other threads from now on, with which this one shares from now on if it did not.
+    pub fn spread(&mut self, spread: Spread, common: Option<Arc<Common>>) {
+        let Some(&key) = self.by_number.get(&spread.number) else { return };
         let subscriber = &mut self.subscribers[key];
-        let number = subscriber.compiled.number;
+        subscriber.spread = spread;
+        if subscriber.borrowed.is_none()
+            && let Some(common) = common
+        {
+            *common.bucket.lock() = subscriber.bucket.take();
+            subscriber.borrowed = Some(Box::new(Borrowed::new(common, subscriber.in_flight, 0)));
+        }
+        self.share_concurrency(key);
+    }
+
+    /// The concurrency of a subscription may be another one, and so may be the part of it that falls to this thread.
+    pub(super) fn share_concurrency(&mut self, key: usize) {
+        let subscriber = &mut self.subscribers[key];
+        let (number, concurrency) = (subscriber.compiled.number, subscriber.compiled.spec.concurrency);
         if let Some(borrowed) = &mut subscriber.borrowed {
-            borrowed.part = part;
-            self.shared.caps.call(borrowed.permits.resize(concurrency), || Call::Concurrency(number));
+            borrowed.part = subscriber.spread.share(concurrency, self.thread);
+            self.shared.caps.call(borrowed.common.permits.resize(concurrency), || Call::Concurrency(number));
         }
     }
 

@@ -14,11 +14,12 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use super::census::Census;
 use super::compiled::{Compiled, HostKey};
+use super::concurrency::Common;
 use super::decision::Decision;
 use super::errand::Errand;
 use super::examine::{Examined, ListOwed, Owed};
+use super::homes::Spread;
 use super::passive::Ask;
-use super::permits::Permits;
 use super::subscriber::Standstill;
 use super::survey::Survey;
 use super::trial::{Trial, Tried};
@@ -29,14 +30,18 @@ pub enum Command {
     Open {
         /// Its settings.
         compiled: Arc<Compiled>,
-        /// Its feeds, as found.
+        /// Its feeds, or some that come from another thread, as found.
         opened: Vec<Opened>,
         /// Whether it may work.
         standstill: Standstill,
         /// It was created just now: changes are about to come, so its marks are raised at once.
         fresh: bool,
-        /// Its concurrency, if several threads share it.
-        permits: Option<Arc<Permits>>,
+        /// How it is spread, or about to be.
+        spread: Spread,
+        /// What it shares with other threads, if there are any.
+        common: Option<Arc<Common>>,
+        /// What the thread that lanes come from decided, and is not durable yet.
+        decision: Option<Decision>,
     },
     /// The settings have changed.
     Replace(Arc<Compiled>),
@@ -51,10 +56,14 @@ pub enum Command {
     },
     /// The subscription is deleted; answers when nothing of it begins any more.
     Remove(SubscriptionNumber, oneshot::Sender<()>),
-    /// Its lanes are about to go to other threads: begins nothing more, and answers when nothing is in flight.
-    Drain(SubscriptionNumber, oneshot::Sender<()>),
-    /// Lets go of it, after a drain: answers when all that is known of it is durable and it is gone here.
-    Release(SubscriptionNumber, oneshot::Sender<()>),
+    /// It is about to be spread so, and shares this with other threads.
+    Spread(Spread, Option<Arc<Common>>),
+    /// Lanes of it are about to go to other threads: begins nothing more of them, and answers for each when nothing of
+    /// it is in flight.
+    Drain(SubscriptionNumber, Vec<(u8, oneshot::Sender<()>)>),
+    /// Lets go of lanes, after a drain: answers when all that is known of them is durable and they are gone here, with
+    /// what was decided and is not durable yet.
+    Release(SubscriptionNumber, Vec<u8>, oneshot::Sender<Option<Decision>>),
     /// Whether no sweep of it is under way.
     MaySweep(SubscriptionNumber, oneshot::Sender<bool>),
     /// How it stands.

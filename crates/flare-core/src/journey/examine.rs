@@ -64,7 +64,7 @@ impl Shard {
             probe_in: fortune.struggling().then(|| fortune.probe_at.saturating_sub(now)),
             silent_host,
             rests_for: fortune.rest_until.saturating_sub(now),
-            rate_wait: subscriber.bucket.as_mut().map(|bucket| bucket.wait(now)).unwrap_or_default(),
+            rate_wait: subscriber.rate_wait(now),
             sweeping: subscriber.lanes.iter().any(|lane| lane.feed.sweeping().is_some()),
         };
         Some(Examined { glimpses, condition })

@@ -93,7 +93,6 @@ impl Thread {
                 tls: crate::tls::client().expect("TLS can be set up"),
             },
             epoch: 1,
-            threads: 1,
             read_limits: ReadLimits { read: 1024, keep: 1024 },
             limits: LIMITS,
             caps: Arc::new(Caps::new(1, 1, vec![Arc::default()])),
@@ -110,7 +109,8 @@ impl Thread {
         let subscription = SubscriptionNumber(number);
         let opened = Opened { feed: FeedId { subscription, lane: 0 }, head: saved.cursor, saved };
         let compiled = fixture::compiled(number);
-        let key = self.shard.borrow_mut().open(&self.tails, compiled, vec![opened], standstill, None);
+        let spread = compiled.spread(1);
+        let key = self.shard.borrow_mut().open(&self.tails, compiled, vec![opened], standstill, spread, None);
         (key, subscription, 0)
     }
 }

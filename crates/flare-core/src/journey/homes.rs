@@ -1,16 +1,15 @@
 //! Which delivery threads serve a subscription, and how what they say of it is put together.
 //!
 //! A subscription's lanes are dealt out to its shards, and its shards to the threads. Most have one shard, and so one
-//! thread. When the number of shards changes, the threads that have its lanes first finish what is in flight, then
-//! record and let go; then the store is asked again and the lanes go to their new threads. No data moves.
+//! thread. When the number of shards changes, lanes go to other threads (`rearrange.rs`). No data moves.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use flare_model::ids::SubscriptionNumber;
-use flare_model::subscription::RateLimit;
 use parking_lot::RwLock;
 
+use super::concurrency::Common;
 use super::control::{Inspection, Needs, Owes};
 
 /// How a subscription is spread: its shards over the threads.
@@ -34,6 +33,11 @@ impl Spread {
         ((self.number.0 + u64::from(shard)) % self.threads as u64) as usize
     }
 
+    /// The thread that serves its first lane, however many shards it has.
+    pub fn first(&self) -> usize {
+        self.thread_of_shard(0)
+    }
+
     /// The threads that serve it.
     pub fn owners(&self) -> Vec<usize> {
         let mut owners: Vec<usize> = (0..self.shards).map(|shard| self.thread_of_shard(shard)).collect();
@@ -51,13 +55,6 @@ impl Spread {
         let mine = (0..self.shards).filter(|shard| self.thread_of_shard(*shard) == thread);
         mine.map(|shard| each + u32::from(shard < over)).sum()
     }
-
-    /// The part of a rate limit that falls to a thread.
-    pub fn share_of_rate(&self, limit: RateLimit, thread: usize) -> RateLimit {
-        let quantity = self.share(limit.quantity, thread).max(1);
-        let burst = limit.burst.map(|burst| self.share(burst, thread).clamp(1, quantity));
-        RateLimit { quantity, burst, ..limit }
-    }
 }
 
 /// Where each subscription is served now.
@@ -69,15 +66,78 @@ pub struct Homes {
 
 /// Where one subscription is served.
 pub struct Home {
-    /// Held for reading while its threads are asked something, for writing while it has no threads at all.
+    /// Held for reading while its threads are asked something, for writing while lanes of it have no thread.
     pub gate: tokio::sync::RwLock<()>,
-    spread: RwLock<Spread>,
+    place: RwLock<Place>,
+}
+
+struct Place {
+    spread: Spread,
+    /// By lane, the thread that serves it, while lanes go to other threads than `spread` says.
+    moving: Option<Box<[usize]>>,
+    /// What its threads share, once there were several.
+    common: Option<Arc<Common>>,
 }
 
 impl Home {
-    /// How it is spread now.
+    fn new(spread: Spread, common: Option<Arc<Common>>) -> Home {
+        let place = Place { spread, moving: None, common };
+        Home { gate: tokio::sync::RwLock::default(), place: RwLock::new(place) }
+    }
+
+    /// How it was spread before lanes began to go elsewhere, if they do.
     pub fn spread(&self) -> Spread {
-        *self.spread.read()
+        self.place.read().spread
+    }
+
+    /// The threads that serve it now.
+    pub fn owners(&self) -> Vec<usize> {
+        let place = self.place.read();
+        let Some(moving) = &place.moving else { return place.spread.owners() };
+        let mut owners = moving.to_vec();
+        owners.sort_unstable();
+        owners.dedup();
+        owners
+    }
+
+    /// The thread that serves a lane now.
+    pub fn thread_of(&self, lane: u8) -> usize {
+        let place = self.place.read();
+        place.moving.as_ref().map_or_else(|| place.spread.thread_of(lane), |moving| moving[usize::from(lane)])
+    }
+
+    /// What its threads share, once there were several.
+    pub fn common(&self) -> Option<Arc<Common>> {
+        self.place.read().common.clone()
+    }
+
+    /// Whether lanes are going to other threads.
+    pub fn is_moving(&self) -> bool {
+        self.place.read().moving.is_some()
+    }
+
+    /// Its lanes, of which there are so many, begin to go where another spread says; what its threads share meanwhile
+    /// and afterwards, if they are several.
+    pub fn begins_to_move(&self, to: Spread, lanes: u16, concurrency: u32) -> Option<Arc<Common>> {
+        let mut place = self.place.write();
+        if place.common.is_none() && (place.spread.owners().len() > 1 || to.owners().len() > 1) {
+            place.common = Some(Common::new(concurrency));
+        }
+        place.moving = Some((0..lanes).map(|lane| place.spread.thread_of(lane as u8)).collect());
+        place.common.clone()
+    }
+
+    /// Lanes are served by other threads from now on.
+    pub fn moved(&self, to: Spread, lanes: &[u8]) {
+        if let Some(moving) = &mut self.place.write().moving {
+            lanes.iter().for_each(|lane| moving[usize::from(*lane)] = to.thread_of(*lane));
+        }
+    }
+
+    /// All lanes are where a spread says.
+    pub fn has_moved(&self, to: Spread) {
+        let mut place = self.place.write();
+        (place.spread, place.moving) = (to, None);
     }
 }
 
@@ -88,15 +148,13 @@ impl Homes {
     }
 
     /// A subscription is served so from now on.
-    pub fn settle(&self, spread: Spread) {
-        let mut of = self.of.write();
-        match of.get(&spread.number) {
-            Some(home) => *home.spread.write() = spread,
-            None => {
-                let home = Home { gate: tokio::sync::RwLock::default(), spread: RwLock::new(spread) };
-                of.insert(spread.number, Arc::new(home));
-            }
-        }
+    pub fn settle(&self, spread: Spread, common: Option<Arc<Common>>) {
+        self.of.write().insert(spread.number, Arc::new(Home::new(spread, common)));
+    }
+
+    /// Whether a subscription still has this home: one that is deleted has none, and gets no other.
+    pub fn is_of(&self, number: SubscriptionNumber, home: &Arc<Home>) -> bool {
+        self.of.read().get(&number).is_some_and(|known| Arc::ptr_eq(known, home))
     }
 
     /// A subscription is gone.
@@ -197,8 +255,6 @@ impl Merge for Inspection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flare_model::duration::HumanDuration;
-    use std::time::Duration;
 
     fn spreads() -> impl Iterator<Item = Spread> {
         let numbers = (1..5).flat_map(|number| (1..9).map(move |shards| (number, shards)));
@@ -231,13 +287,16 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_shared_out_and_not_multiplied() {
-        let limit =
-            RateLimit { quantity: 100, interval: HumanDuration(Duration::from_secs(1)), burst: Some(10) };
-        let spread = Spread { number: SubscriptionNumber(1), shards: 4, threads: 2 };
-        let parts: Vec<RateLimit> =
-            spread.owners().into_iter().map(|owner| spread.share_of_rate(limit, owner)).collect();
-        assert_eq!(parts.iter().map(|part| part.quantity).sum::<u32>(), 100);
-        assert_eq!(parts.iter().map(RateLimit::burst).sum::<f64>(), 10.0);
+    fn a_home_knows_the_thread_of_each_lane_while_lanes_move() {
+        let spread = |shards| Spread { number: SubscriptionNumber(1), shards, threads: 4 };
+        let home = Home::new(spread(1), None);
+        assert_eq!((home.owners(), home.is_moving()), (vec![1], false));
+        assert!(home.begins_to_move(spread(4), 8, 10).is_some());
+        assert_eq!((home.owners(), home.thread_of(3), home.is_moving()), (vec![1], 1, true));
+        home.moved(spread(4), &[1, 5]);
+        assert_eq!((home.owners(), home.thread_of(5), home.thread_of(3)), (vec![1, 2], 2, 1));
+        home.moved(spread(4), &[2, 3, 6, 7]);
+        home.has_moved(spread(4));
+        assert_eq!((home.owners(), home.thread_of(3), home.spread().first()), (vec![0, 1, 2, 3], 0, 1));
     }
 }

@@ -234,8 +234,8 @@ impl Shard {
             return true;
         }
         // Each thread that has the host holds its permits once.
-        let threads = Arc::strong_count(&host.permits) as u32;
-        host.permits.is_wanted_elsewhere(self.thread) && host.couriers > host.permits.cap() / threads
+        let part = || host.permits.cap() / Arc::strong_count(&host.permits) as u32;
+        host.permits.is_wanted_elsewhere(self.thread) && host.couriers > part()
     }
 
     /// A courier has left, its connection closed.

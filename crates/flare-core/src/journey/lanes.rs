@@ -73,6 +73,31 @@ impl Lanes {
         self.noted.sweeping = self.noted.sweeping + now.sweeping - before.sweeping;
     }
 
+    /// A lane is served here from now on.
+    pub fn insert(&mut self, mut lane: FeedLane) {
+        lane.noted = Noted::default();
+        let number = lane.id.lane;
+        let slot = usize::from(number);
+        if self.slots.len() <= slot {
+            self.slots.resize_with(slot + 1, || None);
+        }
+        self.slots[slot] = Some(lane);
+        self.note(number);
+    }
+
+    /// A lane is served here no more.
+    pub fn remove(&mut self, lane: u8) {
+        if let Some(slot) = self.slots.get_mut(usize::from(lane)).and_then(Option::take) {
+            self.noted.waiting -= slot.noted.waiting;
+            self.noted.sweeping -= slot.noted.sweeping;
+        }
+    }
+
+    /// Whether none is served here.
+    pub fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
+
     /// The numbers of the lanes served here.
     pub fn numbers(&self) -> Vec<u8> {
         self.iter().map(|lane| lane.id.lane).collect()

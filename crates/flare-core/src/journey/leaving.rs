@@ -1,52 +1,80 @@
-//! A subscription leaves its thread, because its lanes are to be spread otherwise: it finishes what is in flight,
-//! records, and goes. The next owner begins with what the store has.
+//! Lanes of a subscription leave their thread, because they are to be spread otherwise: each finishes what is in flight,
+//! records, and goes. The next owner begins with what the store has. The other lanes are served meanwhile.
 
 use flare_model::ids::SubscriptionNumber;
 use tokio::sync::oneshot;
 
+use super::decision::Decision;
 use super::shard::Shard;
 use super::subscriber::Leaving;
 
 impl Shard {
-    /// Begins nothing more for a subscription, and tells when nothing of it is in flight.
-    pub fn drain(&mut self, number: SubscriptionNumber, reply: oneshot::Sender<()>) {
-        let Some(&key) = self.by_number.get(&number) else {
-            let _ = reply.send(());
-            return;
-        };
-        self.subscribers[key].leaving = Some(Leaving { drained: Some(reply) });
+    /// Begins nothing more of some lanes, and tells of each when nothing of it is in flight; never, if the subscription
+    /// is gone.
+    pub fn drain(&mut self, number: SubscriptionNumber, lanes: Vec<(u8, oneshot::Sender<()>)>) {
+        let Some(&key) = self.by_number.get(&number) else { return };
+        for (lane, drained) in lanes {
+            if let Some(slot) = self.subscribers[key].lanes.get_mut(lane) {
+                slot.leaving = Some(Leaving { drained: Some(drained) });
+                self.leave_when_drained(key, lane);
+            }
+        }
+        // What it was about to take may have been of these alone.
         self.drive_may_end(key);
-        self.leave_when_drained(key);
     }
 
-    /// Tells whoever waits for a subscription to have nothing in flight, once that is so.
-    pub fn leave_when_drained(&mut self, key: usize) {
-        let Some(subscriber) = self.subscribers.get_mut(key) else { return };
-        if subscriber.in_flight == 0
-            && let Some(drained) = subscriber.leaving.as_mut().and_then(|leaving| leaving.drained.take())
-        {
+    /// Tells whoever waits for a lane to have nothing in flight, once that is so.
+    pub fn leave_when_drained(&mut self, key: usize, lane: u8) {
+        let slot = self.subscribers.get_mut(key).and_then(|subscriber| subscriber.lanes.get_mut(lane));
+        let Some(slot) = slot.filter(|slot| slot.in_flight == 0) else { return };
+        if let Some(drained) = slot.leaving.as_mut().and_then(|leaving| leaving.drained.take()) {
             let _ = drained.send(());
         }
     }
 
-    /// Makes everything durable that is known of a drained subscription, and forgets it here.
-    pub fn release(&mut self, number: SubscriptionNumber, reply: oneshot::Sender<()>) {
-        let Some(&key) = self.by_number.get(&number) else {
-            let _ = reply.send(());
-            return;
-        };
-        self.subscribers[key].leaving.get_or_insert_default();
-        self.subscribers[key].lanes.iter_mut().for_each(|lane| lane.feed.close());
+    /// Makes everything durable that is known of drained lanes, and forgets them here.
+    pub fn release(
+        &mut self,
+        number: SubscriptionNumber,
+        lanes: Vec<u8>,
+        reply: oneshot::Sender<Option<Decision>>,
+    ) {
+        let Some(&key) = self.by_number.get(&number) else { return };
+        for lane in &lanes {
+            if let Some(slot) = self.subscribers[key].lanes.get_mut(*lane) {
+                slot.leaving.get_or_insert_default();
+                slot.feed.close();
+            }
+        }
         let (durable, is_durable) = oneshot::channel();
         self.record_now(number, durable);
         let handle = self.handle();
         self.tasks.spawn_local(async move {
             // An error means that the thread is stopping, which records everything itself.
             if is_durable.await.is_ok() {
-                handle.borrow_mut().remove(number);
+                let mut shard = handle.borrow_mut();
+                // Wherever lanes of it go, nothing begins.
+                let decision = shard.decision(number);
+                shard.let_go(number, &lanes);
+                let _ = reply.send(decision);
             }
-            let _ = reply.send(());
         });
+    }
+
+    fn let_go(&mut self, number: SubscriptionNumber, lanes: &[u8]) {
+        let Some(&key) = self.by_number.get(&number) else { return };
+        let subscriber = &mut self.subscribers[key];
+        subscriber.due.retain(|(lane, _)| !lanes.contains(lane));
+        subscriber.unread.retain(|lane| !lanes.contains(lane));
+        lanes.iter().for_each(|lane| subscriber.lanes.remove(*lane));
+        if subscriber.leases.as_mut().is_some_and(|leases| leases.let_go(lanes)) {
+            subscriber.leases = None;
+        }
+        if subscriber.lanes.is_empty() {
+            self.remove(number);
+        } else {
+            self.ready(key);
+        }
     }
 
     /// Whether no sweep of a subscription is under way.

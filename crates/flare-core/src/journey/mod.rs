@@ -35,6 +35,7 @@ mod pace;
 mod pages;
 pub mod passive;
 mod permits;
+mod rearrange;
 mod recorder;
 mod seldom;
 mod settle;
@@ -71,6 +72,7 @@ pub use decision::Decision;
 pub use examine::{Examined, ListOwed, Owed};
 pub use judge::Ending;
 pub use message::replay_id;
+pub use rearrange::Reopened;
 pub use shard::ShardLimits;
 pub use signature::Signer;
 pub use subscriber::Standstill;
@@ -83,10 +85,10 @@ use crate::steps;
 use crate::telemetry::Tracer;
 use caps::Caps;
 use census::Census;
+use concurrency::Common;
 use errand::Errand;
-use homes::{Homes, Merge, Spread};
+use homes::{Homes, Merge};
 use pages::Pages;
-use permits::Permits;
 use shard::Shared;
 use tail::{Bell, Tails};
 
@@ -163,7 +165,6 @@ impl Journey {
                 ledger: plan.store.ledger.clone(),
                 dialler,
                 epoch,
-                threads: plan.threads,
                 read_limits: plan.read_limits,
                 limits: plan.limits,
                 caps: caps.clone(),
@@ -217,32 +218,32 @@ impl Journey {
             parts[spread.thread_of(feed.feed.lane)].push(feed);
         }
         let several = spread.owners().len() > 1;
-        let permits = several.then(|| Arc::new(Permits::new(compiled.spec.concurrency)));
+        let common = several.then(|| Common::new(compiled.spec.concurrency));
         for (thread, opened) in parts.into_iter().enumerate().filter(|(_, part)| !part.is_empty()) {
-            let (compiled, standstill, permits) = (compiled.clone(), standstill.clone(), permits.clone());
-            let open = Command::Open { compiled, opened, standstill, fresh, permits };
+            let (compiled, standstill, common) = (compiled.clone(), standstill.clone(), common.clone());
+            let decision = None;
+            let open = Command::Open { compiled, opened, standstill, fresh, spread, common, decision };
             // A thread that has stopped takes no commands; the node is stopping.
             let _ = self.threads[thread].send(open).await;
         }
-        self.homes.settle(spread);
+        self.homes.settle(spread, common);
     }
 
     /// Sends a command to every thread that serves a subscription.
     pub async fn send(&self, number: SubscriptionNumber, command: impl Fn() -> Command) {
         let Some(home) = self.homes.of(number) else { return };
         let _gate = home.gate.read().await;
-        for thread in home.spread().owners() {
+        for thread in home.owners() {
             let _ = self.threads[thread].send(command()).await;
         }
     }
 
-    /// Sends a command to the first of the threads that serve a subscription: a passive one has only one.
+    /// Sends a command to the first of the threads that serve a subscription: that of a passive one, where its lanes
+    /// come together.
     pub async fn send_to_first(&self, number: SubscriptionNumber, command: Command) {
         let Some(home) = self.homes.of(number) else { return };
         let _gate = home.gate.read().await;
-        if let Some(thread) = home.spread().owners().first() {
-            let _ = self.threads[*thread].send(command).await;
-        }
+        let _ = self.threads[home.spread().first()].send(command).await;
     }
 
     /// Sends a command to every thread that serves a subscription and puts their answers together. `None`: the node is
@@ -254,16 +255,16 @@ impl Journey {
     ) -> Option<T> {
         let home = self.homes.of(number)?;
         let _gate = home.gate.read().await;
-        self.ask_owners(home.spread(), command).await
+        self.ask_threads(home.owners(), command).await
     }
 
-    async fn ask_owners<T: Merge>(
+    async fn ask_threads<T: Merge>(
         &self,
-        spread: Spread,
+        threads: Vec<usize>,
         command: impl Fn(oneshot::Sender<T>) -> Command,
     ) -> Option<T> {
         let mut answers = Vec::new();
-        for thread in spread.owners() {
+        for thread in threads {
             let (reply, answer) = oneshot::channel();
             let _ = self.threads[thread].send(command(reply)).await;
             answers.push(answer);
@@ -352,7 +353,7 @@ impl Journey {
     /// Sends a test from one of the threads that serve the subscription.
     pub async fn try_out(&self, trial: Trial) -> Option<Tried> {
         let home = self.homes.of(trial.compiled.number)?;
-        let thread = *home.spread().owners().first()?;
+        let thread = home.spread().first();
         let (reply, answer) = oneshot::channel();
         let _ = self.threads[thread].send(Command::Try(Box::new(trial), reply)).await;
         answer.await.ok()
@@ -361,8 +362,10 @@ impl Journey {
     /// A subscription is deleted: after this nothing of it begins. While its lanes go to other threads this waits, so
     /// that it is those who are told.
     pub async fn remove(&self, number: SubscriptionNumber) {
+        let Some(home) = self.homes.of(number) else { return };
+        let _gate = home.gate.write().await;
         // No answer means that the node is stopping, and then nothing begins either.
-        self.ask(number, |reply| Command::Remove(number, reply)).await;
+        self.ask_threads(home.owners(), |reply| Command::Remove(number, reply)).await;
         self.homes.forget(number);
     }
 
@@ -371,25 +374,14 @@ impl Journey {
         self.report.fatal(error);
     }
 
-    /// How many shards a subscription is served by now.
+    /// How many shards a subscription is served by now, or was before its lanes began to go elsewhere.
     pub fn shards(&self, number: SubscriptionNumber) -> Option<u32> {
         self.homes.of(number).map(|home| home.spread().shards)
     }
 
-    /// Takes a subscription from its threads and hands it to others: `reopen` reads its feeds again, and `None` from it
-    /// means that it is gone. What is in flight is finished first; meanwhile it is served and asked as before.
-    pub async fn rearrange<F: Future<Output = Option<(Arc<Compiled>, Vec<Opened>, Standstill)>>>(
-        &self,
-        number: SubscriptionNumber,
-        reopen: impl FnOnce() -> F,
-    ) -> Option<()> {
-        let home = self.homes.of(number)?;
-        self.ask(number, |reply| Command::Drain(number, reply)).await?;
-        let _gate = home.gate.write().await;
-        self.ask_owners(home.spread(), |reply| Command::Release(number, reply)).await?;
-        let (compiled, opened, standstill) = reopen().await?;
-        self.open(&compiled, opened, standstill, false).await;
-        Some(())
+    /// Whether lanes of a subscription are going to other threads.
+    pub fn is_moving(&self, number: SubscriptionNumber) -> bool {
+        self.homes.of(number).is_some_and(|home| home.is_moving())
     }
 
     /// Sends something that is no notification, from one of the delivery threads. An error says in words why there

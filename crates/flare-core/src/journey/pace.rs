@@ -94,6 +94,12 @@ impl Bucket {
         Bucket { tokens: 1.0, at: now, limit }
     }
 
+    /// The bucket of a limit: the one there is, unless it is of another limit.
+    pub fn following(known: &mut Option<Bucket>, limit: RateLimit, now: Duration) -> &mut Bucket {
+        known.take_if(|bucket| bucket.limit != limit);
+        known.get_or_insert_with(|| Bucket::new(limit, now))
+    }
+
     fn per_second(&self) -> f64 {
         f64::from(self.limit.quantity) / self.limit.interval.0.as_secs_f64()
     }

@@ -255,7 +255,7 @@ mod tests {
             shard.mark_dirty(entry.0, 0, false);
             let (_, mut receipts, _) = next(&mut shard);
             let (reply, _told) = oneshot::channel();
-            shard.release(entry.1, reply);
+            shard.release(entry.1, vec![0], reply);
             let (entry, receipt) = receipts.pop().expect("a mark is asked for");
             shard.recorded(entry, receipt);
             let (writes, ..) = next(&mut shard);

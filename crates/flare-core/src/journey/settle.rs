@@ -72,6 +72,7 @@ impl Shard {
         }
         if let Some(subscriber) = self.subscriber(job.key, job.compiled.number) {
             subscriber.in_flight -= 1;
+            subscriber.lanes[usize::from(job.lane)].in_flight -= 1;
             self.give_back(job.key);
         }
     }
@@ -95,7 +96,7 @@ impl Shard {
         self.mark_dirty(key, lane, false);
         sweeping::go_on(self, key);
         self.rest_when_quiet(key);
-        self.leave_when_drained(key);
+        self.leave_when_drained(key, lane);
         self.ready_for(key, host);
     }
 

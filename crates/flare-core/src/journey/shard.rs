@@ -48,8 +48,6 @@ pub struct Shared {
     pub dialler: Dialler,
     /// The epoch under which this process writes.
     pub epoch: u64,
-    /// How many delivery threads there are.
-    pub threads: usize,
     /// How much of answers is read.
     pub read_limits: ReadLimits,
     /// Settings.

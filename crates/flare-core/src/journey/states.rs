@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use flare_model::document::{Document, Row};
 use flare_model::feed::{Attempt, Kept, Verdict};
-use flare_model::ids::{FeedId, Ordinal, SubscriptionNumber};
+use flare_model::ids::{FeedId, Ordinal};
 
 use super::loading::insist;
 use super::shard::Shard;
@@ -53,9 +53,9 @@ impl States {
         States { young, old, bytes: 0, budget, largest, reading }
     }
 
-    /// Nothing is known of a subscription any more: another thread may have changed it.
-    pub fn forget(&mut self, number: SubscriptionNumber) {
-        let others = |(feed, _, _): &StateKey| feed.subscription != number;
+    /// Nothing is known of some feeds any more: another thread may have changed them.
+    pub fn forget(&mut self, feeds: &[FeedId]) {
+        let others = |(feed, _, _): &StateKey| !feeds.contains(feed);
         self.reading.retain(others);
         self.young.retain(|key, _| others(key));
         self.old.retain(|key, _| others(key));
@@ -173,6 +173,7 @@ impl Shard {
                     slot.loading = false;
                     subscriber.mark_unread(lane);
                 }
+                // What is due of a lane that is gone by now is found again where it went.
                 Waiting::Retry => subscriber.due.push_front((lane, ordinal)),
             }
             shard.ready(key);
@@ -184,6 +185,7 @@ impl Shard {
 mod tests {
     use super::*;
     use bytes::Bytes;
+    use flare_model::ids::SubscriptionNumber;
     use flare_model::revision::Revision;
 
     fn key(ordinal: u64) -> StateKey {
@@ -208,9 +210,9 @@ mod tests {
         states.put(key(7), state(50_000));
         assert!(states.get(&key(7)).is_some(), "one is kept however large");
         states.reading.insert(key(8));
-        states.forget(SubscriptionNumber(2));
+        states.forget(&[FeedId { lane: 9, ..key(7).0 }]);
         assert!(states.get(&key(7)).is_some() && states.reading.contains(&key(8)));
-        states.forget(SubscriptionNumber(1));
+        states.forget(&[key(7).0]);
         assert!(states.get(&key(7)).is_none() && states.reading.is_empty());
     }
 }

@@ -56,8 +56,6 @@ pub struct Subscriber {
     pub borrowed: Option<Box<Borrowed>>,
     /// Attempts open now.
     pub in_flight: u32,
-    /// Its lanes are about to go to other threads: nothing begins any more, and this is told when nothing is open.
-    pub leaving: Option<Leaving>,
     /// Whether it stands in its host's queue.
     pub queued: bool,
     /// Whether it is among those that hang and wait to be asked.
@@ -70,7 +68,7 @@ pub struct Subscriber {
     pub fortune: Fortune,
     /// The operator was told that it fails, and not yet that it works again.
     pub recovering: bool,
-    /// The rate limit's bucket.
+    /// The rate limit's bucket, once something was taken from it, unless several threads share it.
     pub bucket: Option<Bucket>,
     /// The earliest wake-up that is set, monotonic.
     pub alarm: Duration,
@@ -117,6 +115,10 @@ pub struct FeedLane {
     pub sweeping: bool,
     /// Documents being read for a retry.
     pub fetching: u32,
+    /// Attempts open now, leases apart.
+    pub in_flight: u32,
+    /// It is about to go to another thread: nothing of it begins any more.
+    pub leaving: Option<Leaving>,
 }
 
 /// Since when a subscription stands still.
@@ -140,7 +142,7 @@ impl Stood {
     }
 }
 
-/// A subscription that is about to leave its thread.
+/// A lane that is about to leave its thread.
 #[derive(Default)]
 pub struct Leaving {
     /// Whoever waits until nothing is open.
@@ -169,7 +171,7 @@ impl Subscriber {
 
     /// Whether nothing may begin now.
     pub fn stands(&self) -> bool {
-        self.standstill != Standstill::None || self.leaving.is_some()
+        self.standstill != Standstill::None
     }
 
     /// How many attempts may be open now.
@@ -186,6 +188,24 @@ impl Subscriber {
     /// The delivery on request that an attempt is part of.
     pub fn drive_of(&mut self, job: &Job) -> Option<&mut Drive> {
         self.passive.as_mut().filter(|_| job.driven)?.drive.as_mut()
+    }
+
+    /// How long its rate limit has it wait for the next attempt.
+    pub fn rate_wait(&mut self, now: Duration) -> Duration {
+        self.with_bucket(now, |bucket| bucket.wait(now)).unwrap_or_default()
+    }
+
+    /// Takes of its rate limit what [`Subscriber::rate_wait`] said is there.
+    pub fn rate_take(&mut self, now: Duration) {
+        self.with_bucket(now, Bucket::take);
+    }
+
+    fn with_bucket<T>(&mut self, now: Duration, with: impl FnOnce(&mut Bucket) -> T) -> Option<T> {
+        let limit = self.compiled.spec.rate_limit?;
+        Some(match &self.borrowed {
+            None => with(Bucket::following(&mut self.bucket, limit, now)),
+            Some(borrowed) => with(Bucket::following(&mut borrowed.common.bucket.lock(), limit, now)),
+        })
     }
 
     /// The longest that a document may have to wait for a retry. A client that pulls says itself how long.

@@ -9,6 +9,7 @@ use super::change::Change;
 use super::interest::{self, Turn};
 use super::loading::insist;
 use super::shard::Shard;
+use super::subscriber::FeedLane;
 
 /// A sweep hands over more when fewer than so many documents of the subscription wait.
 const LOW_WATER: usize = 64;
@@ -24,7 +25,8 @@ pub fn go_on(shard: &mut Shard, key: usize) {
     if subscriber.lanes.noted().sweeping == 0 {
         return;
     }
-    let sweeping = subscriber.lanes.iter().find(|slot| slot.feed.sweeping().is_some());
+    let stays = |slot: &&FeedLane| slot.leaving.is_none() && slot.feed.sweeping().is_some();
+    let sweeping = subscriber.lanes.iter().find(stays);
     let Some(lane) = sweeping.map(|slot| slot.id.lane) else { return };
     let number = subscriber.compiled.number;
     let struggling = subscriber.fortune.struggling() && subscriber.passive.is_none();

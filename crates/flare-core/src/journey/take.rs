@@ -107,9 +107,10 @@ impl Shard {
         let state = if keeps { self.state_for(key, lane, &attempt) } else { None };
         let subscriber = &mut self.subscribers[key];
         subscriber.in_flight += 1;
+        subscriber.lanes[usize::from(lane)].in_flight += 1;
         self.in_flight += 1;
-        if let Some(bucket) = &mut subscriber.bucket {
-            bucket.take();
+        if subscriber.compiled.spec.rate_limit.is_some() {
+            subscriber.rate_take(self.shared.clock.monotonic());
         }
         let drive = subscriber.passive.as_mut().and_then(|passive| passive.drive.as_mut());
         let driven = drive.map(Drive::begins).is_some();
@@ -146,12 +147,10 @@ impl Shard {
             self.wake_at(key, at);
             return None;
         }
-        if let Some(bucket) = &mut subscriber.bucket {
-            let wait = bucket.wait(now);
-            if !wait.is_zero() {
-                self.wake_at(key, now + wait);
-                return None;
-            }
+        let wait = subscriber.rate_wait(now);
+        if !wait.is_zero() {
+            self.wake_at(key, now + wait);
+            return None;
         }
         // What is shared comes last: it is not kept for somebody who cannot use it.
         let hangs = subscriber.fortune.hangs;
@@ -174,7 +173,10 @@ impl Shard {
                 self.wake_at(key, at);
                 return None;
             }
-            if self.subscribers[key].lanes[usize::from(lane)].feed.is_in_turn() {
+            // Whoever serves a lane next finds again what is due of it.
+            let slot = self.subscribers[key].lanes.get(lane).filter(|slot| slot.leaving.is_none());
+            let Some(slot) = slot else { continue };
+            if slot.feed.is_in_turn() {
                 match self.take_revision(key, lane, ordinal) {
                     Due::Job(attempt, change) => return Some((lane, attempt, change)),
                     Due::Nothing => continue,
@@ -241,6 +243,11 @@ impl Shard {
             return None;
         }
         while let Some(lane) = self.subscribers[key].unread.pop_front() {
+            let Some(slot) = self.subscribers[key].lanes.get_mut(lane) else { continue };
+            if slot.leaving.is_some() {
+                slot.queued = false;
+                continue;
+            }
             let found = self.read(key, lane);
             let subscriber = &mut self.subscribers[key];
             match found {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flare_model::feed::{Feed, SweepKind};
-use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
+use flare_model::ids::{FeedId, Ordinal, Seq, SubscriptionNumber};
 use flare_model::time::Timestamp;
 use flare_provider::Opened;
 use tokio::sync::{mpsc, oneshot};
@@ -15,13 +15,13 @@ use tokio_util::task::TaskTracker;
 
 use super::census;
 use super::compiled::Compiled;
-use super::concurrency::Borrowed;
+use super::concurrency::{Borrowed, Common};
 use super::control::Command;
+use super::decision::Decision;
 use super::errand;
 use super::homes::Spread;
 use super::lanes::{Lanes, Noted};
-use super::pace::{Bucket, Fortune};
-use super::permits::Permits;
+use super::pace::Fortune;
 use super::recorder;
 use super::shard::{Shard, Shared};
 use super::subscriber::{FeedLane, Standstill, Stood, Subscriber};
@@ -99,8 +99,11 @@ fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
     let mut shard = shard.borrow_mut();
     let shard = &mut *shard;
     match command {
-        Command::Open { compiled, opened, standstill, fresh, permits } => {
-            let key = shard.open(tails, compiled, opened, standstill, permits);
+        Command::Open { compiled, opened, standstill, fresh, spread, common, decision } => {
+            let key = shard.open(tails, compiled, opened, standstill, spread, common);
+            if let Some(Decision { reason, at }) = decision {
+                shard.decide(key, reason, at);
+            }
             // A passive one begins when it is asked to, and may never be.
             if fresh && shard.subscribers[key].passive.is_none() {
                 shard.raise_marks(key);
@@ -112,8 +115,9 @@ fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
             shard.remove(number);
             let _ = reply.send(());
         }
-        Command::Drain(number, reply) => shard.drain(number, reply),
-        Command::Release(number, reply) => shard.release(number, reply),
+        Command::Spread(spread, common) => shard.spread(spread, common),
+        Command::Drain(number, lanes) => shard.drain(number, lanes),
+        Command::Release(number, lanes, reply) => shard.release(number, lanes, reply),
         Command::MaySweep(number, reply) => {
             let _ = reply.send(shard.may_sweep(number));
         }
@@ -209,17 +213,21 @@ impl Shard {
         compiled: Arc<Compiled>,
         opened: Vec<Opened>,
         standstill: Standstill,
-        permits: Option<Arc<Permits>>,
+        spread: Spread,
+        common: Option<Arc<Common>>,
     ) -> usize {
         let number = compiled.number;
-        let hosts = self.use_hosts(&compiled);
         let resource = compiled.resource.number;
         let keeps_state = compiled.spec.keeps_state();
         if keeps_state {
             // Its lanes may have been here before, and at another thread since.
-            self.states.forget(number);
+            let feeds: Vec<FeedId> = opened.iter().map(|opened| opened.feed).collect();
+            self.states.forget(&feeds);
         }
-        let (now, stands) = (self.now(), standstill != Standstill::None);
+        let here = self.by_number.get(&number).copied();
+        let stands = here.map_or(standstill != Standstill::None, |key| self.subscribers[key].stands());
+        let now = self.now();
+        let came: Vec<u8> = opened.iter().map(|opened| opened.feed.lane).collect();
         let lanes = opened.into_iter().map(|Opened { feed, saved, head }| {
             let lane = flare_model::ids::LaneId { resource, index: feed.lane };
             let tail = tails.lane(lane, head);
@@ -246,15 +254,23 @@ impl Shard {
                 swept: Vec::new(),
                 sweeping: false,
                 fetching: 0,
+                in_flight: 0,
+                leaving: None,
             }
         });
+        if let Some(key) = here {
+            // It has other lanes here, which stay as they are; its settings are what it was told last.
+            let subscriber = &mut self.subscribers[key];
+            lanes.for_each(|lane| subscriber.lanes.insert(lane));
+            select(&subscriber.compiled, &mut subscriber.lanes);
+            self.begin_lanes(key, &came);
+            return key;
+        }
+        let part = spread.share(compiled.spec.concurrency, self.thread);
+        let borrowed = common.map(|common| Box::new(Borrowed::new(common, 0, part)));
         let mut lanes: Lanes = lanes.collect();
         select(&compiled, &mut lanes);
-        let spread = compiled.spread(self.shared.threads);
-        let part = spread.share(compiled.spec.concurrency, self.thread);
-        let borrowed = permits.map(|permits| Box::new(Borrowed::new(permits, part)));
-        let limit = compiled.spec.rate_limit.map(|limit| spread.share_of_rate(limit, self.thread));
-        let monotonic = self.shared.clock.monotonic();
+        let hosts = self.use_hosts(&compiled);
         let key = self.subscribers.insert(Subscriber {
             compiled,
             standstill,
@@ -266,29 +282,33 @@ impl Shard {
             spread,
             borrowed,
             in_flight: 0,
-            leaving: None,
             queued: false,
             waits_to_hang: false,
             host: hosts[1],
             hosts,
             fortune: Fortune::default(),
             recovering: false,
-            bucket: limit.map(|limit| Bucket::new(limit, monotonic)),
+            bucket: None,
             alarm: Duration::MAX,
             passive: None,
             leases: None,
         });
         self.by_number.insert(number, key);
-        self.follow(key);
         self.change_mode(key);
-        self.watch_leases(key);
-        self.set_going(key);
+        self.begin_lanes(key, &came);
+        key
+    }
+
+    /// Lanes that came are looked at, and what waits in them gets its alarms.
+    fn begin_lanes(&mut self, key: usize, came: &[u8]) {
+        self.follow(key);
+        self.watch_leases(key, came);
+        self.set_going(key, came);
         self.rest_when_quiet(key);
         // A filter that was changed before the last end and not swept for is now; a log may be another one.
-        for lane in self.subscribers[key].lanes.numbers() {
-            self.record_what_changed(key, lane);
+        for lane in came {
+            self.record_what_changed(key, *lane);
         }
-        key
     }
 
     /// Its feeds send the revisions that it asks for.
@@ -312,13 +332,13 @@ impl Shard {
         }
     }
 
-    /// Everything that waits gets its alarm, every lane is looked at.
-    fn set_going(&mut self, key: usize) {
+    /// Everything that waits in some lanes gets its alarm, each of them is looked at.
+    fn set_going(&mut self, key: usize, lanes: &[u8]) {
         if self.subscribers[key].stands() {
             return;
         }
         let waiting: Vec<(u8, Ordinal)> = {
-            let lanes = self.subscribers[key].lanes.iter();
+            let lanes = lanes.iter().filter_map(|lane| self.subscribers[key].lanes.get(*lane));
             let each =
                 lanes.flat_map(|lane| lane.feed.waiting().keys().map(|ordinal| (lane.id.lane, *ordinal)));
             each.collect()
@@ -328,15 +348,15 @@ impl Shard {
         }
         let subscriber = &mut self.subscribers[key];
         let again: Vec<(u8, Ordinal)> = {
-            let lanes = subscriber.lanes.iter();
+            let lanes = lanes.iter().filter_map(|lane| subscriber.lanes.get(*lane));
             let each =
                 lanes.flat_map(|lane| lane.feed.to_decide_again().map(|ordinal| (lane.id.lane, ordinal)));
             each.collect()
         };
         subscriber.due.extend(again);
-        for lane in subscriber.lanes.numbers() {
-            if !subscriber.lanes[usize::from(lane)].parked {
-                subscriber.mark_unread(lane);
+        for lane in lanes {
+            if subscriber.lanes.get(*lane).is_some_and(|slot| !slot.parked) {
+                subscriber.mark_unread(*lane);
             }
         }
         sweeping::go_on(self, key);
@@ -346,21 +366,12 @@ impl Shard {
     fn replace(&mut self, compiled: Arc<Compiled>) {
         let Some(&key) = self.by_number.get(&compiled.number) else { return };
         let hosts = self.use_hosts(&compiled);
-        let now = self.shared.clock.monotonic();
-        let (thread, threads) = (self.thread, self.shared.threads);
+        // Its lanes stay where they are until they are sent elsewhere.
         let subscriber = &mut self.subscribers[key];
-        // Its lanes stay where they are until they are sent elsewhere, and its parts are shared out as they are.
-        let spread = Spread { shards: subscriber.spread.shards, ..compiled.spread(threads) };
-        let (concurrency, part) =
-            (compiled.spec.concurrency, spread.share(compiled.spec.concurrency, thread));
-        if subscriber.compiled.spec.rate_limit != compiled.spec.rate_limit {
-            let limit = compiled.spec.rate_limit.map(|limit| spread.share_of_rate(limit, thread));
-            subscriber.bucket = limit.map(|limit| Bucket::new(limit, now));
-        }
         subscriber.compiled = compiled;
         let keeps_state = subscriber.compiled.spec.keeps_state();
         subscriber.lanes.iter_mut().for_each(|lane| lane.feed.keep_states(keeps_state));
-        self.change_concurrency(key, concurrency, part);
+        self.share_concurrency(key);
         self.follow(key);
         let subscriber = &mut self.subscribers[key];
         // It may stand in the queue of the host it had: that queue serves it once more, which is harmless.
@@ -402,7 +413,8 @@ impl Shard {
                 self.record_what_changed(key, lane);
             }
         }
-        self.set_going(key);
+        let lanes = self.subscribers[key].lanes.numbers();
+        self.set_going(key, &lanes);
     }
 
     /// Once nothing of a subscription that stands still is in flight, its marks are taken back, with the record that

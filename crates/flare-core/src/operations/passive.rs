@@ -179,7 +179,8 @@ impl App {
         }
         // Without a wait it is answered as soon as it is known whether there is something.
         let patience = if wait.is_zero() { passive.maximum_wait } else { wait };
-        let deadline = self.clock.monotonic() + patience;
+        let asked = self.clock.monotonic();
+        let deadline = asked + patience;
         loop {
             let (reply, mut answer) = oneshot::channel();
             let reservation = Reservation { quantity, lease, patient: !wait.is_zero(), reply };
@@ -204,6 +205,10 @@ impl App {
                 continue;
             }
             let Handout { messages, receipt } = self.accepted(&subscription, answer)?;
+            // What is on its way to the thread that was asked is not nothing.
+            if messages.is_empty() && wait.is_zero() && self.is_coming(&subscription, asked).await {
+                continue;
+            }
             return Ok(ReserveView { messages, receipt });
         }
     }
@@ -302,6 +307,18 @@ impl App {
     async fn ask_passive(&self, subscription: &Subscription, ask: Ask) {
         let number = subscription.number();
         self.journey.send_to_first(number, Command::Passive(number, ask)).await;
+    }
+
+    /// Nothing was found at once: whether lanes of the subscription, which was turned passive just now, are on their way
+    /// to where it is asked. One that is held up by an attempt that hangs is not waited for long.
+    async fn is_coming(&self, subscription: &Subscription, asked: Duration) -> bool {
+        const PATIENCE: Duration = Duration::from_secs(1);
+        let late = self.clock.monotonic() > asked + PATIENCE;
+        if late || self.stop.is_cancelled() || !self.journey.is_moving(subscription.number()) {
+            return false;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        true
     }
 
     /// The thread gave no answer: whether the subscription is served by another one, or about to be.

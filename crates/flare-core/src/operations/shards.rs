@@ -1,9 +1,14 @@
 //! The number of a subscription's shards has changed: its lanes go to other delivery threads, while it works.
 
+use std::collections::HashSet;
+
 use flare_model::ids::{FeedId, SubscriptionId};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 
 use super::{App, standstill};
+use crate::journey::Reopened;
 use crate::registry::Subscription;
 
 /// The way to the task that spreads subscriptions anew.
@@ -24,32 +29,58 @@ impl App {
     /// Has a subscription spread anew if its number of shards is another one by now. It takes as long as what is in
     /// flight, so nobody waits for it.
     pub(super) async fn rearrange_if_needed(&self, subscription: &Subscription) {
-        let serving = self.journey.shards(subscription.number());
-        if serving.is_some_and(|shards| shards != subscription.compiled.shards()) {
+        let number = subscription.number();
+        let other =
+            self.journey.shards(number).is_some_and(|shards| shards != subscription.compiled.shards());
+        if other || self.journey.is_moving(number) {
             // The receiver lasts as long as the node.
             let _ = self.rearrangements.sender.send(subscription.id().clone()).await;
         }
     }
 
-    /// Spreads subscriptions anew, one after the other, until the node stops.
+    /// Spreads subscriptions anew, side by side, until the node stops: one whose client hangs holds up no other.
     pub async fn rearrange(&self, mut changed: mpsc::Receiver<SubscriptionId>) {
-        while let Some(id) = changed.recv().await {
-            let Some(subscription) = self.registry.subscription_by_id(&id) else { continue };
-            let number = subscription.number();
-            if self.journey.shards(number) == Some(subscription.compiled.shards()) {
-                continue;
-            }
-            let reopen = || async {
-                // As it is by now: it may have been paused, changed again or deleted meanwhile.
-                let subscription = self.registry.subscription_by_id(&id)?;
-                let lanes = subscription.compiled.resource.view.lanes;
-                let feeds: Vec<FeedId> =
-                    (0..lanes).map(|lane| FeedId { subscription: number, lane: lane as u8 }).collect();
-                match self.store.ledger.open(&feeds, self.journey.epoch()).await {
-                    Ok(opened) if opened.len() == feeds.len() => {
-                        let standstill = standstill(&subscription.stored);
-                        Some((subscription.compiled.clone(), opened, standstill))
+        // Bound of all three: each subscription once.
+        let (mut moving, mut again) = (HashSet::new(), HashSet::new());
+        let mut moves = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                id = changed.recv() => match id {
+                    Some(id) if moving.contains(&id) => drop(again.insert(id)),
+                    Some(id) => {
+                        moving.insert(id.clone());
+                        moves.push(self.spread_anew(id));
                     }
+                    None => return,
+                },
+                Some(id) = moves.next() => match again.remove(&id) {
+                    true => moves.push(self.spread_anew(id)),
+                    false => drop(moving.remove(&id)),
+                },
+            }
+        }
+    }
+
+    /// Spreads a subscription as its settings say by now.
+    async fn spread_anew(&self, id: SubscriptionId) -> SubscriptionId {
+        let Some(subscription) = self.registry.subscription_by_id(&id) else { return id };
+        let number = subscription.number();
+        if self.journey.shards(number) == Some(subscription.compiled.shards()) {
+            return id;
+        }
+        let reopen = |lanes: Vec<u8>| {
+            let id = &id;
+            async move {
+                // As it is by now: it may have been paused, changed again or deleted meanwhile.
+                let subscription = self.registry.subscription_by_id(id)?;
+                let feeds: Vec<FeedId> =
+                    lanes.into_iter().map(|lane| FeedId { subscription: number, lane }).collect();
+                match self.store.ledger.open(&feeds, self.journey.epoch()).await {
+                    Ok(opened) if opened.len() == feeds.len() => Some(Reopened {
+                        compiled: subscription.compiled.clone(),
+                        feeds: opened,
+                        standstill: standstill(&subscription.stored),
+                    }),
                     Ok(_) => None,
                     Err(error) => {
                         // Nobody serves it now. Only a restart, which reads everything anew, is certain to help.
@@ -57,13 +88,15 @@ impl App {
                         None
                     }
                 }
-            };
-            self.journey.rearrange(number, reopen).await;
+            }
+        };
+        if self.journey.rearrange(&subscription.compiled, reopen).await.is_some() {
             tracing::info!(
                 subscription.id = %id,
                 shards = self.journey.shards(number),
                 "subscription is served by another number of shards"
             );
         }
+        id
     }
 }

@@ -25,10 +25,16 @@ async fn put_all(story: &Story, ids: impl Iterator<Item = u32>, revision: u32) {
 
 #[tokio::test]
 async fn as_many_busy_hosts_as_connections_do_not_shut_out_another() {
+    for threads in ["1", "3"] {
+        busy_hosts_take_turns(threads).await;
+    }
+}
+
+async fn busy_hosts_take_turns(threads: &str) {
     let setup = Setup::default()
         .with("FLARE_HTTP_CLIENT_CONNECTIONS", "2")
         .with("FLARE_HTTP_CLIENT_CONNECTIONS_PER_HOST", "2")
-        .with("FLARE_DELIVERY_THREADS", "1");
+        .with("FLARE_DELIVERY_THREADS", threads);
     let story = Story::with(setup, Receiver::start().await).await;
     let busy = [Receiver::answering(|_| slow(5)).await, Receiver::answering(|_| slow(5)).await];
     let mut subscriptions = Vec::new();

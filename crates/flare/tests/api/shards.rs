@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use flare_model::ids::lane_of;
 use serde_json::json;
 
 use crate::order::{insist_on_order, state_of};
-use crate::support::{Gate, Receiver, Reply, Setup, Story, document_url, until_true};
+use crate::support::{Gate, Receiver, Reply, Setup, Story, document_url, throughout, until_true};
 
 fn four_threads() -> Setup {
     Setup::default().with("FLARE_DELIVERY_THREADS", "4")
@@ -177,5 +178,107 @@ async fn a_filter_and_shards_that_change_together_under_load_create_nothing_twic
         let first = request.action() != "create" || created.insert(request.document().to_owned());
         assert!(first, "{} at {} is created again", request.document(), request.sequence());
     }
+    insist_on_order(&story.receiver.requests());
+}
+
+/// A client that hangs on the document with this number, and answers everything else.
+async fn hanging_on(document: u32) -> Receiver {
+    let url = document_url(document);
+    Receiver::answering(move |request| match request.document() == url {
+        true => Reply::Hang,
+        false => Reply::Status(200),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_client_that_hangs_holds_up_only_itself_while_shards_and_modes_change() {
+    let hanging = Receiver::answering(|_| Reply::Hang).await;
+    let story = Story::with(four_threads(), Receiver::start().await).await;
+    let delivery = json!({"timeout": "5m", "concurrency": 8});
+    let endpoint = json!({"url": hanging.url("/")});
+    let hangs = story.subscribe(json!({"endpoint": endpoint, "shards": 4, "delivery": delivery})).await;
+    let endpoint = json!({"url": story.receiver.url("/active")});
+    let active = story.subscribe(json!({"endpoint": endpoint, "shards": 4})).await;
+    let endpoint = json!({"url": story.receiver.url("/pulled")});
+    let pulled = story.subscribe(json!({"endpoint": endpoint, "shards": 4})).await;
+    for document in 0..40 {
+        story.put(document, 1).await;
+    }
+    until_true("it hangs", || hanging.in_flight() == 8).await;
+    story.settled(&active).await;
+    story.settled(&pulled).await;
+    story.api().patch(&hangs, &json!({"shards": 1})).await.expect(200);
+    story.api().patch(&active, &json!({"shards": 2})).await.expect(200);
+    story.api().patch(&pulled, &json!({"mode": "passive"})).await.expect(200);
+    for document in 0..40 {
+        story.put(document, 2).await;
+    }
+    assert_eq!(story.settled(&active).await["delivered"], 80);
+    let mut messages = Vec::new();
+    while messages.len() < 40 {
+        let path = format!("{pulled}/reserve?quantity=40&wait=20s");
+        let answer = story.api().send("POST", &path, &[], "").await.expect(200).json();
+        let more = answer["messages"].as_array().expect("a list").clone();
+        assert!(!more.is_empty(), "{} of 40", messages.len());
+        messages.extend(more);
+    }
+    assert_eq!(hanging.in_flight(), 8, "it still hangs");
+}
+
+#[tokio::test]
+async fn an_attempt_that_hangs_holds_up_its_own_lane_while_shards_change() {
+    let hangs = (0..).find(|id| lane_of(&document_url(id), 8) == 3).expect("some document is in each lane");
+    let story = Story::with(four_threads(), hanging_on(hangs).await).await;
+    let subscription = story.subscribe_simply(json!({"timeout": "5m"})).await;
+    story.put(hangs, 1).await;
+    story.receiver.wait_for(1).await;
+    story.api().patch(&subscription, &json!({"shards": 4})).await.expect(200);
+    let others: Vec<u32> = (0..60).filter(|id| lane_of(&document_url(id), 8) != 3).collect();
+    for revision in 1..4 {
+        for id in &others {
+            story.put(id, revision).await;
+        }
+        let status = story.until_status(&subscription, "the others have it", |status| {
+            status["feed"]["lagging"] == 1 && status["feed"]["inFlight"] == 1
+        });
+        assert_eq!(status.await["feed"]["held"], others.len());
+    }
+    insist_on_order(&story.receiver.requests());
+    // Its lane is on its way; gone is gone all the same.
+    story.api().delete(&subscription).await.expect(204);
+}
+
+#[tokio::test]
+async fn a_concurrency_of_one_is_one_while_shards_change() {
+    let story = Story::with(four_threads(), Receiver::answering(|_| slow(3)).await).await;
+    let subscription = story.subscribe_simply(json!({"concurrency": 4})).await;
+    story.api().patch(&subscription, &json!({"shards": 4})).await.expect(200);
+    let (api, stop) = (story.api(), tokio_util::sync::CancellationToken::new());
+    let origin = tokio::spawn({
+        let stop = stop.clone();
+        async move {
+            let mut revision = 0;
+            while !stop.is_cancelled() {
+                revision += 1;
+                for document in 0..20 {
+                    api.put(&document_url(document), &json!({"rev": revision})).await;
+                }
+            }
+        }
+    });
+    let words = |shards: u32| format!("\"shards\":{shards}");
+    until_true("it has four", || story.flare.logged(&words(4)).is_some()).await;
+    let before = story.receiver.count();
+    story.receiver.wait_for(before + 40).await;
+    let one = json!({"shards": 1, "delivery": {"concurrency": 1}});
+    story.api().patch(&subscription, &one).await.expect(200);
+    // What was open before ends as it began.
+    until_true("one is open at most", || story.receiver.in_flight() <= 1).await;
+    throughout(Duration::from_millis(300), "it stays so", || story.receiver.in_flight() <= 1).await;
+    until_true("it has one", || story.flare.logged(&words(1)).is_some()).await;
+    stop.cancel();
+    origin.await.expect("no request panics");
+    story.settled(&subscription).await;
     insist_on_order(&story.receiver.requests());
 }

@@ -42,6 +42,20 @@ impl Leases {
         self.ends.len()
     }
 
+    /// Lanes are served elsewhere from now on; whoever serves them next ends their leases. Whether nothing is left.
+    pub fn let_go(&mut self, lanes: &[u8]) -> bool {
+        self.ends.retain(|(lane, _), _| !lanes.contains(lane));
+        self.ended.retain(|(lane, _)| !lanes.contains(lane));
+        for waits in &mut self.pending {
+            // It was recorded before it went.
+            waits.documents.retain(|(lane, _)| !lanes.contains(lane));
+        }
+        for waits in self.pending.extract_if(.., |waits| waits.documents.is_empty()) {
+            let _ = waits.durable.send(());
+        }
+        self.is_empty()
+    }
+
     fn is_empty(&self) -> bool {
         self.ends.is_empty() && self.ended.is_empty() && self.pending.is_empty()
     }
@@ -84,13 +98,13 @@ impl Shard {
         token
     }
 
-    /// The leases that a subscription was opened with. An end too far away comes from a clock that jumped.
-    pub fn watch_leases(&mut self, key: usize) {
+    /// The leases that some lanes of a subscription were opened with. An end too far away comes from a clock that jumped.
+    pub fn watch_leases(&mut self, key: usize, lanes: &[u8]) {
         let monotonic = self.shared.clock.monotonic();
         let now = self.moment(monotonic);
         let longest = self.shared.limits.passive.maximum_lease;
         let mut found = Vec::new();
-        for slot in self.subscribers[key].lanes.iter() {
+        for slot in lanes.iter().filter_map(|lane| self.subscribers[key].lanes.get(*lane)) {
             for standing in slot.feed.leases() {
                 let State::Leased { until } = standing.state else { continue };
                 found.push(((slot.id.lane, standing.ordinal), monotonic + until.since(now).min(longest)));
@@ -116,20 +130,22 @@ impl Shard {
     pub fn expire_leases(&mut self, key: usize, number: SubscriptionNumber) {
         let now = self.shared.clock.monotonic();
         let Some(subscriber) = self.subscriber(key, number) else { return };
-        if subscriber.leaving.is_some() {
-            // Whoever serves it next ends them.
-            return;
-        }
         let Some(leases) = &mut subscriber.leases else { return };
         // A later alarm, of a time when more were out, has nothing to do.
         if leases.alarm <= now {
             leases.alarm = Duration::MAX;
         }
         for (lane, ordinal) in leases.over(now) {
+            // Whoever serves the lane next ends them.
+            if self.subscribers[key].lanes.get(lane).is_none_or(|slot| slot.leaving.is_some()) {
+                continue;
+            }
             self.end_lease(key, lane, ordinal, Word::Expired);
         }
         let Some(leases) = &mut self.subscribers[key].leases else { return };
-        if let Some(next) = leases.ends.values().min().copied().filter(|next| *next < leases.alarm) {
+        // Those of lanes that are about to leave are over, and stay so.
+        let next = leases.ends.values().filter(|end| **end > now).min().copied();
+        if let Some(next) = next.filter(|next| *next < leases.alarm) {
             leases.alarm = next;
             self.set_alarm(next, Alarm::Leases(key, number));
         }

@@ -160,7 +160,7 @@ impl Shard {
         let stopping = self.stopping;
         let subscriber = &mut self.subscribers[key];
         let stands = subscriber.stands() || stopping;
-        let slowed = subscriber.bucket.as_mut().is_some_and(|bucket| !bucket.wait(now).is_zero());
+        let slowed = !subscriber.rate_wait(now).is_zero();
         stands || slowed || self.is_idle(key)
     }
 
@@ -182,19 +182,15 @@ impl Shard {
         if self.stopping || subscriber.stands() {
             return None;
         }
-        if let Some(bucket) = &mut subscriber.bucket {
-            let wait = bucket.wait(now);
-            if !wait.is_zero() {
-                self.wake_at(key, now + wait);
-                return None;
-            }
+        let wait = subscriber.rate_wait(now);
+        if !wait.is_zero() {
+            self.wake_at(key, now + wait);
+            return None;
         }
         let taken = self.take_due(key).or_else(|| self.take_unread(key))?;
         // Until it is leased it counts as an attempt like any other.
         self.subscribers[key].in_flight += 1;
-        if let Some(bucket) = &mut self.subscribers[key].bucket {
-            bucket.take();
-        }
+        self.subscribers[key].rate_take(now);
         Some(taken)
     }
 
