@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -95,6 +96,8 @@ impl Api {
     /// One try: an error when the connection breaks, and nobody knows what became of it.
     pub async fn try_send(&self, ask: &Ask) -> anyhow::Result<Answer> {
         let address = self.address().await?;
+        let stopping = || self.shared.stopping.load(Ordering::SeqCst);
+        let before = stopping();
         let exchange = async {
             let mut stream = TcpStream::connect(address).await?;
             stream.set_nodelay(true)?;
@@ -111,12 +114,21 @@ impl Api {
             Ok(answer) => format!("{} {}", answer.status, answer.header("flare-outcome")),
             Err(error) => format!("{error:#}"),
         });
+        if let Ok(answer) = &answer
+            && answer.status == 503
+            && answer.text().contains("stopping")
+            && !before
+            && !stopping()
+        {
+            let what = format!("{} {}: 503 of a node that is not stopping", ask.method, ask.path);
+            self.shared.clients().wrong(usize::MAX, "", what);
+        }
         answer
     }
 
     fn note(&self, ask: &Ask, what: impl FnOnce() -> String) {
         self.shared.clients().note(|| {
-            let body: String = ask.body.chars().take(200).collect();
+            let body: String = ask.body.replace("pppppppppp", "").chars().take(700).collect();
             format!("{} {} {body} -> {}", ask.method, ask.path, what())
         });
     }
@@ -136,6 +148,15 @@ impl Api {
             before += 1;
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+    }
+
+    /// A connection on which the request was sent whole, for answers that come bit by bit.
+    pub async fn open(&self, ask: &Ask) -> anyhow::Result<TcpStream> {
+        let address = self.address().await?;
+        let mut stream = TcpStream::connect(address).await?;
+        stream.write_all(&ask.bytes(address)).await?;
+        self.note(ask, || "listening".into());
+        Ok(stream)
     }
 
     /// Sends so many parts of a thousand of it, waits, and leaves without reading the answer.

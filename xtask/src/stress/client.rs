@@ -3,7 +3,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -25,6 +25,8 @@ pub struct Shared {
     pub world: Mutex<World>,
     pub clients: Mutex<Clients>,
     connections: AtomicUsize,
+    /// The node is being stopped or killed.
+    pub stopping: AtomicBool,
 }
 
 impl Shared {

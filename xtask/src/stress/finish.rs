@@ -10,8 +10,8 @@ use super::mood::Mood;
 use super::operate;
 use super::stage::Stage;
 
-/// A client that failed is asked again after gaps that grow as long as it fails, up to ten seconds.
-const PATIENCE: Duration = Duration::from_secs(40);
+/// A client that failed is asked again after gaps that grow with the time for which it failed: a few seconds here.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Subscriptions that are there, with their paths.
 pub fn there(stage: &Stage) -> Vec<(usize, String)> {
@@ -45,7 +45,7 @@ pub async fn heal(stage: &Stage) -> anyhow::Result<()> {
             }
             stage.subscriptions()[number].wish.passive = false;
         }
-        operate::resume(stage, number).await?;
+        operate::resume(stage, number, None).await?;
     }
     Ok(())
 }
@@ -68,10 +68,10 @@ pub async fn settle(stage: &Stage) -> anyhow::Result<()> {
                 break;
             }
             if status["status"] == "disabled" {
-                operate::resume(stage, number).await?;
+                operate::resume(stage, number, None).await?;
             }
             if at_rest && count("deadLetters") > 0 {
-                operate::replay(stage, number, "deadLetters", None).await?;
+                operate::replay(stage, number, "deadLetters", None, None).await?;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

@@ -12,7 +12,9 @@ pub struct Limits {
     pub lowers: bool,
     /// Deleted documents and old revisions are forgotten within seconds, and feeds that are in the way disabled.
     pub forgets: bool,
-    /// The most lanes that a resource is created with.
+    /// Even revisions that nobody has got yet are forgotten.
+    pub forgets_revisions: bool,
+    /// How many lanes resources have, by the slot they are in.
     pub lanes: Vec<u64>,
 }
 
@@ -44,8 +46,11 @@ impl Limits {
         if forgets {
             put("FLARE_DOMAIN_RETENTION_TOMBSTONES", "1s");
             put("FLARE_DOMAIN_RETENTION_FEED", dice.word(&["2s", "720h"]));
+        }
+        let forgets_revisions = forgets && dice.percent(50);
+        if forgets_revisions {
             put("FLARE_DOMAIN_RETENTION_HISTORY", dice.word(&["1s", "168h"]));
-            put("FLARE_DOMAIN_RETENTION_REVISIONS", dice.word(&["1", "5", "10000"]));
+            put("FLARE_DOMAIN_RETENTION_REVISIONS", dice.word(&["1", "5"]));
         }
         let mut lowered = variables.clone();
         let lowers = dice.percent(30);
@@ -56,6 +61,6 @@ impl Limits {
             lowered.push(("FLARE_DELIVERY_DEFAULT_TIMEOUT", "400ms".into()));
         }
         let lanes = (0..2).map(|_| *dice.pick(&[1, 1, 2, 8, 8, 64, 256])).collect();
-        Limits { variables, lowered, lowers, forgets, lanes }
+        Limits { variables, lowered, lowers, forgets, forgets_revisions, lanes }
     }
 }

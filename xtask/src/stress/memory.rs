@@ -60,7 +60,7 @@ pub struct Client {
     pub pairs: BTreeMap<String, Pair>,
     /// Filters that may be in effect, with the time when they were replaced.
     pub filters: Vec<(Filter, Option<Instant>)>,
-    /// How often its filter was changed, begun or done.
+    /// How often its filter was begun to be changed, and was changed: odd while that is under way.
     pub filter_changes: u64,
     /// How often its feed was begun again, with everything in doubt.
     pub beginnings: u64,
@@ -68,6 +68,8 @@ pub struct Client {
     pub skips: bool,
     /// Up to this moment something may have been sent that nobody saw.
     blurred: Tick,
+    /// Something was sent that nobody saw, or not in its turn.
+    pub unseen: bool,
     /// Nothing may begin since then: it is paused, disabled or deleted.
     pub quiet: Option<(Instant, &'static str)>,
     /// All that it answered with success, by their ids.
@@ -103,6 +105,13 @@ struct Begun {
     kills: u64,
     filter_changes: u64,
     beginnings: u64,
+}
+
+impl Begun {
+    /// Whether the filter may have been another for one that began before.
+    fn under_another_filter(&self, before: &Begun) -> bool {
+        self.filter_changes != before.filter_changes || self.filter_changes % 2 == 1
+    }
 }
 
 struct Answered {
@@ -166,6 +175,7 @@ impl Client {
             beginnings: 0,
             skips,
             blurred: 0,
+            unseen: false,
             quiet: None,
             applied_ids: HashMap::new(),
         }
@@ -178,13 +188,13 @@ impl Client {
 
     /// The filter is about to be another.
     pub fn refilter(&mut self, filter: Filter) {
-        self.filter_changes += 1;
+        self.filter_changes += 1 + self.filter_changes % 2;
         self.filters.push((filter, None));
     }
 
     /// From now on this filter counts and no other.
     pub fn refiltered(&mut self, filter: Filter) {
-        self.filter_changes += 1;
+        self.filter_changes += self.filter_changes % 2;
         self.filters.retain(|(_, replaced)| replaced.is_none_or(|at| at.elapsed() < SLOW));
         for (_, replaced) in &mut self.filters {
             replaced.get_or_insert(Instant::now());
@@ -201,7 +211,7 @@ impl Client {
     /// Something of it may have begun, or ended, that nobody saw: a reservation whose answer was lost, a connection that
     /// broke before the request was read.
     pub fn blur(&mut self, now: Tick) {
-        self.blurred = now;
+        (self.blurred, self.unseen) = (now, true);
         for pair in self.pairs.values_mut() {
             pair.blur();
         }
@@ -209,11 +219,11 @@ impl Client {
 }
 
 impl Pair {
+    /// Flare may be in doubt. What the client answered with success it has all the same, and nothing else happened to it.
     fn blur(&mut self) {
         self.conclude(u64::MAX);
         self.beliefs = self.beliefs.or_doubt();
         self.delivered = None;
-        self.certain = None;
     }
 
     /// Whether the last answer arrived is known now, as far as it ever will be.
@@ -359,7 +369,7 @@ impl Clients {
         }
         // A filter that was changed has what is told under it be another notification.
         let pair = self.list[number].pairs.get(&told.document)?;
-        let before = pair.begun.as_ref().filter(|before| before.filter_changes == begun.filter_changes)?;
+        let before = pair.begun.as_ref().filter(|before| !begun.under_another_filter(before))?;
         (before.told.repeats(told) && before.told.id != told.id)
             .then(|| format!("one notification under two ids: {told} and {}", before.told))
     }
@@ -424,6 +434,8 @@ impl Clients {
         self.wrong.retain(|wrong| {
             wrong.client != number || wrong.document != told.document || wrong.at.elapsed() > SLOW
         });
+        self.note(|| format!("late to client {number}: {told} {}", told.document));
+        self.list[number].unseen = true;
         let pair = self.list[number].pairs.entry(told.document.clone()).or_default();
         pair.note(format!("late: {told}"));
         pair.blur();
@@ -447,14 +459,12 @@ impl Clients {
             for pair in client.pairs.values_mut() {
                 let open = pair.open.iter().any(|open| open.connection.is_some());
                 pair.open.retain(|open| open.connection.is_none());
-                let certain = pair.certain.filter(|_| !open);
                 if open {
                     pair.ended = Some(Ending::Failed);
+                    pair.certain = None;
                 }
                 pair.blur();
                 pair.note("killed".into());
-                // What it answered with success it has, if nothing was begun since, whether Flare remembers it or not.
-                pair.certain = certain;
             }
         }
     }
@@ -504,8 +514,7 @@ impl Pair {
             // After a kill it may not be known any more that it was delivered; a changed filter has documents enter and
             // leave at the sequence they have; a replay is asked for; a feed that begins again sends everything.
             let since = delivered.kills == begun.kills && delivered.beginnings == begun.beginnings;
-            let transition =
-                delivered.filter_changes != begun.filter_changes && told.action != Action::Update;
+            let transition = begun.under_another_filter(delivered) && told.action != Action::Update;
             if since && told.replay.is_none() && told.sequence <= delivered.told.sequence && !transition {
                 wrong.push(format!("it is told again though it was delivered: {told}"));
             }

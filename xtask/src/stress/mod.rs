@@ -17,6 +17,7 @@ mod memory;
 mod mood;
 mod node;
 mod operate;
+mod revisions;
 mod run;
 mod stage;
 mod told;
@@ -130,15 +131,17 @@ fn note((seed, report): (u64, Report), failed: &mut Vec<u64>, total: &mut Report
     }
 }
 
-/// Builds Flare and says where it is.
+/// Builds Flare, and the audit of its store beside it, and says where it is.
 fn build(release: bool) -> anyhow::Result<PathBuf> {
-    let mut command = std::process::Command::new(env!("CARGO"));
-    command.args(["build", "--quiet", "--package", "flare"]);
-    if release {
-        command.arg("--release");
-    }
-    if !command.status().context("building flare")?.success() {
-        bail!("flare does not build");
+    for what in [&["flare"][..], &["flare-embedded", "--example", "audit"]] {
+        let mut command = std::process::Command::new(env!("CARGO"));
+        command.args(["build", "--quiet", "--package"]).args(what);
+        if release {
+            command.arg("--release");
+        }
+        if !command.status().context("building flare")?.success() {
+            bail!("flare does not build");
+        }
     }
     Ok(crate::bench::target()?.join(if release { "release/flare" } else { "debug/flare" }))
 }

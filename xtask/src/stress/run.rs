@@ -6,19 +6,17 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
-use serde_json::json;
+use anyhow::Context;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::api::{Api, Ask};
+use super::api::Api;
 use super::client::{Receiver, Shared};
 use super::dice::Dice;
 use super::limits::Limits;
 use super::node::Node;
 use super::operate::{self, Operation};
 use super::stage::Stage;
-use super::world::Resource;
 use super::{finish, verify};
 
 /// How many findings of one seed are told.
@@ -26,6 +24,9 @@ const MOST_TOLD: usize = 6;
 
 /// A whole run may take so long; one that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Of so many documents it is looked after a kill whether they are as they were accepted.
+const SAMPLE: usize = 40;
 
 /// What came of a seed, or of several.
 #[derive(Default)]
@@ -117,7 +118,9 @@ async fn play(
         shared,
         hosts: receivers.iter().map(|receiver| receiver.address).collect(),
         subscriptions: Mutex::default(),
+        lanes: limits.lanes.clone(),
         forgets: limits.forgets,
+        forgets_revisions: limits.forgets_revisions,
         lowers: limits.lowers,
         operations: Default::default(),
     });
@@ -128,7 +131,21 @@ async fn play(
     if let Some(status) = run.node.ended() {
         anyhow::bail!("Flare ended by itself: {status}");
     }
-    run.node.kill().await
+    run.node.kill().await?;
+    audit(binary, folder, &run.stage).await
+}
+
+/// What the engine finds in the store that is left.
+async fn audit(binary: &Path, folder: &Path, stage: &Stage) -> anyhow::Result<()> {
+    let audit = binary.with_file_name("examples").join("audit");
+    let data = super::node::data(folder);
+    let found = tokio::process::Command::new(&audit).arg(data).output().await;
+    let found = found.with_context(|| format!("running {}", audit.display()))?;
+    if !found.status.success() {
+        let text = [found.stdout, found.stderr].concat();
+        stage.wrong(usize::MAX, "", format!("the audit of the store: {}", String::from_utf8_lossy(&text)));
+    }
+    Ok(())
 }
 
 #[derive(Clone, Copy)]
@@ -163,15 +180,8 @@ impl Run {
 
     /// The resources.
     async fn begin(&mut self) -> anyhow::Result<()> {
-        for (number, lanes) in self.limits.lanes.clone().into_iter().enumerate() {
-            let prefix = format!("http://origin.example/r{number}/");
-            let endpoint = format!("{prefix}{{id}}");
-            let body = json!({"endpoint": endpoint, "change": {"field": "rev"}, "lanes": lanes});
-            let (answer, _) = self.stage.api.send(&Ask::new("POST", "/resources", &body)).await?;
-            ensure!(answer.status == 201, "creating a resource: {}", answer.text());
-            let id = answer.json()["id"].as_str().map(ToOwned::to_owned);
-            let resource = Resource { prefix, lanes, id, documents: Default::default() };
-            self.stage.shared.world().resources.push(resource);
+        for slot in 0..self.limits.lanes.len() {
+            operate::create_first(&self.stage, slot).await?;
         }
         Ok(())
     }
@@ -207,16 +217,19 @@ impl Run {
     }
 
     async fn kill(&mut self) -> anyhow::Result<()> {
+        self.stage.shared.stopping.store(true, Ordering::SeqCst);
         self.door.send_replace(None);
         self.node.kill().await?;
         // Nothing of the dead process is still on its way when the next one begins.
         self.stage.shared.drained().await;
         let now = self.stage.shared.world().now();
         self.stage.shared.clients().killed(now);
-        self.start().await
+        self.start().await?;
+        verify::accepted(&self.stage, SAMPLE).await
     }
 
     async fn stop(&mut self) -> anyhow::Result<()> {
+        self.stage.shared.stopping.store(true, Ordering::SeqCst);
         self.node.stop().await?;
         self.door.send_replace(None);
         self.stage.shared.drained().await;
@@ -226,6 +239,7 @@ impl Run {
     async fn start(&mut self) -> anyhow::Result<()> {
         let variables = self.limits.lowered.clone();
         self.node.start_again(&variables).await?;
+        self.stage.shared.stopping.store(false, Ordering::SeqCst);
         self.door.send_replace(Some(self.node.address));
         Ok(())
     }

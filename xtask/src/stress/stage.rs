@@ -7,16 +7,20 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::api::Api;
 use super::client::Shared;
-use super::wish::{Aspect, Wish};
-use super::world::Tick;
+use super::wish::{Aspect, When, Wish};
+use super::world::{Resource, Tick};
 
 pub struct Stage {
     pub shared: Arc<Shared>,
     pub api: Api,
     pub hosts: Vec<SocketAddr>,
     pub subscriptions: Mutex<Vec<Subscription>>,
+    /// How many lanes the resources of each slot have.
+    pub lanes: Vec<u64>,
     /// Deleted documents and old revisions are forgotten within seconds.
     pub forgets: bool,
+    /// Even revisions that nobody has got yet are.
+    pub forgets_revisions: bool,
     /// Limits are lowered over a restart: what is above them is refused then.
     pub lowers: bool,
     pub operations: AtomicU64,
@@ -37,7 +41,8 @@ pub struct Subscription {
     pub busy: bool,
     /// Aspects that a PATCH under way changes.
     pub changing: Vec<Aspect>,
-    pub paused: bool,
+    /// What `when` was before, and until when.
+    pub whens: Vec<(When, Tick)>,
     /// Whether all its documents were gone through after its creation: by a changed filter or a replay.
     pub swept: bool,
     /// Whether that may have happened: nobody knows, or it began again because it was in the way of forgetting.
@@ -56,6 +61,13 @@ pub struct Subscription {
 impl Stage {
     pub fn subscriptions(&self) -> MutexGuard<'_, Vec<Subscription>> {
         self.subscriptions.lock().expect("nobody panics with the subscriptions in hand")
+    }
+
+    /// Resources that are there, and that no operation has for itself.
+    pub fn resources(&self) -> Vec<usize> {
+        let world = self.shared.world();
+        let there = |resource: &Resource| resource.id.is_some() && !resource.busy;
+        (0..world.resources.len()).filter(|number| there(&world.resources[*number])).collect()
     }
 
     /// The path of a subscription that is there.

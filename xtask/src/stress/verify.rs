@@ -1,12 +1,15 @@
 //! What has to hold when everything is at rest: each client has what the origin said, by its filter, and Flare says the
 //! same of it wherever it is asked.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::api::Ask;
 use super::beliefs::Ending;
 use super::finish;
 use super::memory::{Client, Pair};
+use super::revisions;
 use super::stage::{Stage, Subscription};
 use super::wish::When;
 use super::world::{Document, World};
@@ -24,12 +27,16 @@ enum Expected {
 
 pub async fn clients(stage: &Stage) -> anyhow::Result<()> {
     for (number, path) in finish::there(stage) {
-        let (wrong, held) = {
+        let (mut wrong, held) = {
             let world = stage.shared.world();
             let clients = stage.shared.clients();
             let subscription = &stage.subscriptions()[number];
             compare(&world, subscription, &clients.list[number])
         };
+        wrong.extend({
+            let subscriptions = stage.subscriptions();
+            revisions::check(stage, &subscriptions[number], &stage.shared.clients().list[number])
+        });
         for (document, what) in wrong {
             stage.wrong(number, &document, what);
         }
@@ -40,8 +47,37 @@ pub async fn clients(stage: &Stage) -> anyhow::Result<()> {
             stage.wrong(number, "", format!("the client has {held} documents: {status}"));
         }
         explain(stage, number).await?;
+        lists(stage, number, &path).await?;
     }
-    documents(stage).await
+    accepted(stage, usize::MAX).await
+}
+
+/// Nothing lags, and no replay is under way.
+async fn lists(stage: &Stage, number: usize, path: &str) -> anyhow::Result<()> {
+    let (lagging, _) = stage.api.send(&Ask::get(format!("{path}/documents?lagging=true"))).await?;
+    let wrong = {
+        let world = stage.shared.world();
+        let clients = stage.shared.clients();
+        let subscription = &stage.subscriptions()[number];
+        // What is in doubt, and was dropped or not told all the same, is shown as not certain.
+        let owed = |entry: &Value| {
+            let url = entry["document"].as_str().unwrap_or_default();
+            let document = world.resources[subscription.resource].documents.get(url);
+            let pair = clients.list[number].pairs.get(url);
+            let expected = document.map(|document| expected(subscription, url, document, pair));
+            entry["clientHas"] != "unknown" || expected != Some(Expected::Whatever)
+        };
+        lagging.json()["documents"].as_array().is_none_or(|list| list.iter().any(owed))
+    };
+    if wrong {
+        stage.wrong(number, "", format!("nothing is owed, and yet these lag: {}", lagging.text()));
+    }
+    let (replays, _) = stage.api.send(&Ask::get(format!("{path}/replays"))).await?;
+    let running = |replay: &Value| replay["state"] != "done";
+    if replays.json()["replays"].as_array().is_none_or(|list| list.iter().any(running)) {
+        stage.wrong(number, "", format!("nothing is owed, and yet these are not done: {}", replays.text()));
+    }
+    Ok(())
 }
 
 /// What the client has otherwise than expected; and how many documents it has, if that is certain.
@@ -104,15 +140,19 @@ fn expected(subscription: &Subscription, url: &str, document: &Document, pair: O
             return Expected::Whatever;
         }
     }
-    let unsaid = match subscription.wish.when {
+    let has = pair.and_then(|pair| pair.has.as_ref());
+    let unsaid = |when: When| match when {
         When::Always => false,
         When::Tell => content["tell"] != true,
-        // What the client has differs in `n` or it is told.
-        When::Differs => {
-            pair.and_then(|pair| pair.has.as_ref()).is_some_and(|(_, has)| has["n"] == content["n"])
-        }
+        // What the client has differs in `n`, or it is told.
+        When::Differs => has.is_some_and(|(_, has)| has["n"] == content["n"]),
     };
-    if unsaid { Expected::Whatever } else { Expected::This(newest.revision, content.clone()) }
+    // A changed `when` decides nothing again: each that was in effect since the change may have kept quiet about it.
+    let before = subscription.whens.iter().filter(|(_, until)| *until > newest.began).map(|(when, _)| *when);
+    match before.chain([subscription.wish.when]).any(unsaid) {
+        true => Expected::Whatever,
+        false => Expected::This(newest.revision, content.clone()),
+    }
 }
 
 /// What Flare says of every document of the client.
@@ -155,23 +195,22 @@ async fn explain(stage: &Stage, number: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Promise 5: whatever was accepted is there.
-async fn documents(stage: &Stage) -> anyhow::Result<()> {
-    let all: Vec<(String, Option<i64>)> = {
+/// Promise 5: whatever was accepted is there; of so many documents, and of those about which nothing is being said.
+pub async fn accepted(stage: &Stage, most: usize) -> anyhow::Result<()> {
+    let known = || -> BTreeMap<String, Option<i64>> {
         let world = stage.shared.world();
-        let there = world.resources.iter().filter(|resource| resource.id.is_some());
-        let documents = there.flat_map(|resource| &resource.documents);
-        documents
-            .map(|(url, document)| {
-                let newest = document.newest().filter(|said| said.content.is_some());
-                (url.clone(), newest.map(|said| said.revision))
-            })
-            .collect()
+        let there = world.resources.iter().filter(|resource| resource.id.is_some() && !resource.busy);
+        let documents = there.flat_map(|resource| &resource.documents).filter(|(_, document)| !document.busy);
+        let newest = |document: &Document| {
+            document.newest().filter(|said| said.content.is_some()).map(|said| said.revision)
+        };
+        documents.map(|(url, document)| (url.clone(), newest(document))).collect()
     };
-    for (url, revision) in all {
+    for (url, revision) in known().into_iter().take(most) {
         let (answer, _) = stage.api.send(&Ask::get(format!("/documents/{url}"))).await?;
         let there = (answer.status == 200).then(|| answer.json()["revision"].as_i64()).flatten();
-        if there != revision {
+        // Something may have been said meanwhile.
+        if there != revision && known().get(&url) == Some(&revision) {
             let what = format!("Flare has {there:?} where {revision:?} was accepted: {}", answer.text());
             stage.wrong(usize::MAX, &url, what);
         }

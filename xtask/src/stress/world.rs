@@ -25,6 +25,8 @@ pub struct Resource {
     pub lanes: u64,
     /// As the API names it, while it is there.
     pub id: Option<String>,
+    /// It is being deleted.
+    pub busy: bool,
     pub documents: BTreeMap<String, Document>,
 }
 

@@ -63,9 +63,7 @@ pub fn draw_url(stage: &Stage, number: usize, dice: &mut Dice) -> Option<String>
 }
 
 fn draw_resource(stage: &Stage, dice: &mut Dice) -> Option<usize> {
-    let world = stage.shared.world();
-    let there: Vec<usize> =
-        (0..world.resources.len()).filter(|number| world.resources[*number].id.is_some()).collect();
+    let there = stage.resources();
     (!there.is_empty()).then(|| *dice.pick(&there))
 }
 

@@ -4,6 +4,8 @@
 mod documents;
 mod look;
 mod passive;
+mod resources;
+mod stream;
 mod subscriptions;
 
 use std::sync::Arc;
@@ -17,6 +19,7 @@ use super::wish::{Aspect, Wish};
 
 use documents::Line;
 use passive::pull;
+pub use resources::create_first;
 pub use subscriptions::{replay, resume};
 
 /// How a request is cut: so many parts of a thousand are sent, and the connection is left after a while.
@@ -41,14 +44,17 @@ pub enum Operation {
     Subscribe { number: usize, cut: Option<Cut> },
     Unsubscribe { number: usize, cut: Option<Cut> },
     Change { number: usize, aspects: Vec<Aspect>, wish: Box<Wish>, cut: Option<Cut> },
-    Pause { number: usize },
-    Resume { number: usize },
+    Pause { number: usize, cut: Option<Cut> },
+    Resume { number: usize, cut: Option<Cut> },
     Feel { number: usize, mood: Mood },
-    Replay { number: usize, scope: &'static str, document: Option<String> },
+    Replay { number: usize, scope: &'static str, document: Option<String>, cut: Option<Cut> },
     DropDead { number: usize, document: Option<String> },
     Look { number: usize, at: look::Sight },
     Pull { number: usize, quantity: u64, lease: u64, dice: Box<Dice> },
+    Stream { number: usize, quantity: u64, lease: u64, dice: Box<Dice> },
     Drive { number: usize },
+    Raze { resource: usize, cut: Option<Cut> },
+    Found { resource: usize, slot: usize, cut: Option<Cut> },
 }
 
 /// A batch of operations.
@@ -72,6 +78,7 @@ enum Kind {
     Look,
     Pull,
     Drive,
+    Resource,
 }
 
 fn draw_one(stage: &Stage, dice: &mut Dice) -> Option<Operation> {
@@ -89,6 +96,7 @@ fn draw_one(stage: &Stage, dice: &mut Dice) -> Option<Operation> {
         (Kind::Look, 12),
         (Kind::Pull, 6),
         (Kind::Drive, 2),
+        (Kind::Resource, 2),
     ]);
     // A fork for each: how much one of them draws changes nothing for those after it.
     let mut dice = dice.fork(dice.clone().below(u64::MAX));
@@ -97,13 +105,14 @@ fn draw_one(stage: &Stage, dice: &mut Dice) -> Option<Operation> {
         Kind::Document => documents::draw(stage, dice),
         Kind::Bulk => documents::draw_bulk(stage, dice),
         Kind::Subscribe => subscriptions::draw_new(stage, dice),
+        Kind::Resource => resources::draw(stage, dice),
         _ => {
             let number = subscriptions::draw_existing(stage, dice)?;
             match kind {
                 Kind::Unsubscribe => subscriptions::draw_end(stage, number, dice),
                 Kind::Change => subscriptions::draw_change(stage, number, dice),
-                Kind::Pause => Some(Operation::Pause { number }),
-                Kind::Resume => Some(Operation::Resume { number }),
+                Kind::Pause => Some(Operation::Pause { number, cut: Cut::draw(dice, 15) }),
+                Kind::Resume => Some(Operation::Resume { number, cut: Cut::draw(dice, 15) }),
                 Kind::Feel => Some(Operation::Feel { number, mood: Mood::draw(dice) }),
                 Kind::Replay => Some(subscriptions::draw_replay(stage, number, dice)),
                 Kind::DropDead => {
@@ -131,14 +140,14 @@ impl Operation {
             Operation::Change { number, aspects, wish, cut } => {
                 subscriptions::change(&stage, number, &aspects, *wish, cut).await
             }
-            Operation::Pause { number } => subscriptions::pause(&stage, number).await,
-            Operation::Resume { number } => subscriptions::resume(&stage, number).await,
+            Operation::Pause { number, cut } => subscriptions::pause(&stage, number, cut).await,
+            Operation::Resume { number, cut } => subscriptions::resume(&stage, number, cut).await,
             Operation::Feel { number, mood } => {
                 stage.shared.clients().list[number].mood = mood;
                 Ok(())
             }
-            Operation::Replay { number, scope, document } => {
-                subscriptions::replay(&stage, number, scope, document).await
+            Operation::Replay { number, scope, document, cut } => {
+                subscriptions::replay(&stage, number, scope, document, cut).await
             }
             Operation::DropDead { number, document } => {
                 subscriptions::drop_dead(&stage, number, document).await
@@ -147,7 +156,12 @@ impl Operation {
             Operation::Pull { number, quantity, lease, mut dice } => {
                 pull(&stage, number, quantity, lease, &mut dice).await
             }
+            Operation::Stream { number, quantity, lease, mut dice } => {
+                stream::stream(&stage, number, quantity, lease, &mut dice).await
+            }
             Operation::Drive { number } => passive::drive(&stage, number).await,
+            Operation::Raze { resource, cut } => resources::delete(&stage, resource, cut).await,
+            Operation::Found { resource, slot, cut } => resources::create(&stage, resource, slot, cut).await,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::Operation;
+use super::{Cut, Operation};
 use crate::stress::api::Ask;
 use crate::stress::beliefs::Ending;
 use crate::stress::dice::Dice;
@@ -13,8 +13,8 @@ use crate::stress::stage::Stage;
 use crate::stress::told::Told;
 
 /// A message that a client has on a lease.
-struct Message {
-    told: Told,
+pub struct Message {
+    pub told: Told,
     token: String,
     request: u64,
 }
@@ -27,10 +27,14 @@ pub fn draw(stage: &Stage, number: usize, dice: &mut Dice) -> Option<Operation> 
     }
     subscription.pulling = true;
     let (quantity, lease) = (dice.between(1, 8), *dice.pick(&[30, 100, 400]));
-    Some(Operation::Pull { number, quantity, lease, dice: Box::new(dice.clone()) })
+    let (streams, dice) = (dice.percent(30), Box::new(dice.clone()));
+    Some(match streams {
+        true => Operation::Stream { number, quantity, lease, dice },
+        false => Operation::Pull { number, quantity, lease, dice },
+    })
 }
 
-/// Takes some, does what the client does with them, and says what became of each.
+/// Takes some and uses them up.
 pub async fn pull(
     stage: &Stage,
     number: usize,
@@ -38,7 +42,14 @@ pub async fn pull(
     lease: u64,
     dice: &mut Dice,
 ) -> anyhow::Result<()> {
-    let messages = reserve(stage, number, quantity, lease, dice.below(30)).await;
+    let messages = reserve(stage, number, quantity, lease, dice).await;
+    use_up(stage, number, messages, dice).await;
+    stage.subscriptions()[number].pulling = false;
+    Ok(())
+}
+
+/// Does what the client does with messages, and says what became of each.
+pub async fn use_up(stage: &Stage, number: usize, messages: Vec<Message>, dice: &mut Dice) {
     let mut settling = Vec::new();
     let mut endings = Vec::new();
     for message in messages {
@@ -62,54 +73,57 @@ pub async fn pull(
     }
     tokio::time::sleep(Duration::from_millis(dice.below(10))).await;
     settle(stage, number, settling, endings).await;
-    stage.subscriptions()[number].pulling = false;
-    Ok(())
 }
 
-async fn reserve(stage: &Stage, number: usize, quantity: u64, lease: u64, wait: u64) -> Vec<Message> {
+async fn reserve(stage: &Stage, number: usize, quantity: u64, lease: u64, dice: &mut Dice) -> Vec<Message> {
+    let (wait, cut) = (dice.below(30), Cut::draw(dice, 10));
     let Some(path) = stage.path(number) else { return Vec::new() };
-    let path = format!("{path}/reserve?quantity={quantity}&lease={lease}ms&wait={wait}ms");
+    let ask =
+        Ask::new("POST", format!("{path}/reserve?quantity={quantity}&lease={lease}ms&wait={wait}ms"), "");
     // It begins after this, and so it ends after this and its time.
     let sent = Instant::now();
-    let answer = stage.api.try_send(&Ask::new("POST", &path, "")).await;
-    let mut world = stage.shared.world();
-    let mut clients = stage.shared.clients();
-    let Ok(answer) = answer else {
+    let answer = match cut {
+        Some(cut) => stage.api.cut(&ask, cut.part, cut.wait).await.map(|()| None),
+        None => stage.api.try_send(&ask).await.map(Some),
+    };
+    let Ok(Some(answer)) = answer else {
         // What it took is out, and nobody knows what it is.
-        clients.list[number].blur(world.now());
+        let now = stage.shared.world().now();
+        stage.shared.clients().list[number].blur(now);
         return Vec::new();
     };
     if answer.status != 200 {
         // It may be active by now, or gone; or others wait already.
         if !matches!(answer.status, 400 | 404 | 429 | 503) {
-            clients.wrong(number, "", format!("reserve was answered {}: {}", answer.status, answer.text()));
+            stage.wrong(number, "", format!("reserve was answered {}: {}", answer.status, answer.text()));
         }
         return Vec::new();
     }
     let until = sent + Duration::from_millis(lease);
     let messages = answer.json()["messages"].as_array().cloned().unwrap_or_default();
-    messages
-        .iter()
-        .filter_map(|message| {
-            let header = |name: &str| Some(message["headers"][name][0].as_str()?.to_owned());
-            let body = match (&message["payload"], &message["body"]) {
-                (Value::String(payload), _) => payload.clone(),
-                (_, Value::Null) => String::new(),
-                (_, body) => body.to_string(),
-            };
+    messages.iter().filter_map(|message| begin(stage, number, message, until)).collect()
+}
+
+/// The client has got a message.
+pub fn begin(stage: &Stage, number: usize, message: &Value, until: Instant) -> Option<Message> {
+    let header = |name: &str| Some(message["headers"][name][0].as_str()?.to_owned());
+    let body = match (&message["payload"], &message["body"]) {
+        (Value::String(payload), _) => payload.clone(),
+        (_, Value::Null) => String::new(),
+        (_, body) => body.to_string(),
+    };
+    match Told::read(header, body.as_bytes()) {
+        Ok(told) => {
             let token = message["lease"].as_str()?.to_owned();
-            match Told::read(header, body.as_bytes()) {
-                Ok(told) => {
-                    let request = clients.begins(&world, number, &told, Way::Lease(until));
-                    Some(Message { told, token, request })
-                }
-                Err(error) => {
-                    clients.wrong(number, "", format!("a message that is none: {error}: {message}"));
-                    None
-                }
-            }
-        })
-        .collect()
+            let world = stage.shared.world();
+            let request = stage.shared.clients().begins(&world, number, &told, Way::Lease(until));
+            Some(Message { told, token, request })
+        }
+        Err(error) => {
+            stage.wrong(number, "", format!("a message that is none: {error}: {message}"));
+            None
+        }
+    }
 }
 
 async fn settle(stage: &Stage, number: usize, settling: Vec<Value>, endings: Vec<(Message, Ending)>) {

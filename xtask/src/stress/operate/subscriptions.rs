@@ -26,9 +26,8 @@ pub fn draw_existing(stage: &Stage, dice: &mut Dice) -> Option<usize> {
 }
 
 pub fn draw_new(stage: &Stage, dice: &mut Dice) -> Option<Operation> {
+    let there = stage.resources();
     let mut world = stage.shared.world();
-    let there: Vec<usize> =
-        (0..world.resources.len()).filter(|number| world.resources[*number].id.is_some()).collect();
     let mut subscriptions = stage.subscriptions();
     if there.is_empty() || subscriptions.iter().filter(|s| s.id.is_some() || s.busy).count() >= MOST {
         return None;
@@ -49,7 +48,7 @@ pub fn draw_new(stage: &Stage, dice: &mut Dice) -> Option<Operation> {
         created: began,
         busy: true,
         changing: Vec::new(),
-        paused: false,
+        whens: Vec::new(),
         swept: false,
         perhaps_swept: false,
         asked: BTreeSet::new(),
@@ -64,7 +63,7 @@ pub fn draw_end(stage: &Stage, number: usize, dice: &mut Dice) -> Option<Operati
     let mut subscriptions = stage.subscriptions();
     // One or two are always left.
     let there = subscriptions.iter().filter(|s| s.id.is_some() && !s.busy).count();
-    if there <= 2 || !subscriptions[number].changing.is_empty() {
+    if there <= 2 || subscriptions[number].pulling || !subscriptions[number].changing.is_empty() {
         return None;
     }
     subscriptions[number].busy = true;
@@ -98,7 +97,7 @@ pub fn draw_change(stage: &Stage, number: usize, dice: &mut Dice) -> Option<Oper
 pub fn draw_replay(stage: &Stage, number: usize, dice: &mut Dice) -> Operation {
     let scope = *dice.pick(&["all", "lagging", "deadLetters", "all"]);
     let document = dice.percent(30).then(|| documents::draw_url(stage, number, dice)).flatten();
-    Operation::Replay { number, scope, document }
+    Operation::Replay { number, scope, document, cut: Cut::draw(dice, 15) }
 }
 
 fn body(stage: &Stage, number: usize, wish: &Wish) -> Value {
@@ -189,6 +188,7 @@ pub async fn change(
         }
         answer = insist(stage, &ask, None).await?.0;
     }
+    let now = stage.shared.world().now();
     let mut subscriptions = stage.subscriptions();
     let subscription = &mut subscriptions[number];
     subscription.changing.retain(|aspect| !aspects.contains(aspect));
@@ -197,6 +197,9 @@ pub async fn change(
             let refiltered = aspects.contains(&Aspect::Filter);
             // A filter that says the same decides nothing again.
             subscription.swept |= refiltered && subscription.wish.filter != wish.filter;
+            if aspects.contains(&Aspect::When) {
+                subscription.whens.push((subscription.wish.when, now));
+            }
             for aspect in aspects {
                 subscription.wish.take(*aspect, &wish);
             }
@@ -205,9 +208,14 @@ pub async fn change(
                 stage.shared.clients().list[number].refiltered(wish.filter);
             }
         }
-        404 if subscription.id.is_none() || subscription.busy => {}
-        400 if stage.lowers => {}
         status => {
+            if aspects.contains(&Aspect::Filter) {
+                stage.shared.clients().list[number].refiltered(subscription.wish.filter);
+            }
+            let leaving = subscription.id.is_none() || subscription.busy;
+            if status == 404 && leaving || status == 400 && stage.lowers {
+                return Ok(());
+            }
             let what = format!("PATCH {patch} was answered {status}: {}", answer.text());
             stage.wrong(number, "", what);
         }
@@ -227,11 +235,11 @@ fn merge(into: &mut Value, from: Value) {
 }
 
 /// An operation without a body on a subscription that may be on its way out.
-async fn post(stage: &Stage, number: usize, what: &str) -> anyhow::Result<bool> {
+async fn post(stage: &Stage, number: usize, what: &str, mut cut: Option<Cut>) -> anyhow::Result<bool> {
     let Some(path) = stage.path(number) else { return Ok(false) };
     let ask = Ask::new("POST", format!("{path}/{what}"), "");
     for _ in 0..400 {
-        let (answer, _) = insist(stage, &ask, None).await?;
+        let (answer, _) = insist(stage, &ask, cut.take()).await?;
         match answer.status {
             200 => return Ok(true),
             404 if is_leaving(stage, number) => return Ok(false),
@@ -249,16 +257,11 @@ fn is_leaving(stage: &Stage, number: usize) -> bool {
     subscriptions[number].id.is_none() || subscriptions[number].busy
 }
 
-pub async fn pause(stage: &Stage, number: usize) -> anyhow::Result<()> {
-    if post(stage, number, "pause").await? {
-        let mut subscriptions = stage.subscriptions();
-        // Something may have resumed it at the same moment; then nobody knows.
-        subscriptions[number].paused = true;
-    }
-    Ok(())
+pub async fn pause(stage: &Stage, number: usize, cut: Option<Cut>) -> anyhow::Result<()> {
+    post(stage, number, "pause", cut).await.map(drop)
 }
 
-pub async fn resume(stage: &Stage, number: usize) -> anyhow::Result<()> {
+pub async fn resume(stage: &Stage, number: usize, cut: Option<Cut>) -> anyhow::Result<()> {
     if stage.forgets {
         // If it was disabled because it was in the way, everything begins again and is in doubt.
         let now = stage.shared.world().now();
@@ -267,10 +270,7 @@ pub async fn resume(stage: &Stage, number: usize) -> anyhow::Result<()> {
         client.beginnings += 1;
         client.blur(now);
     }
-    if post(stage, number, "resume").await? {
-        stage.subscriptions()[number].paused = false;
-    }
-    Ok(())
+    post(stage, number, "resume", cut).await.map(drop)
 }
 
 pub async fn replay(
@@ -278,6 +278,7 @@ pub async fn replay(
     number: usize,
     scope: &'static str,
     document: Option<String>,
+    cut: Option<Cut>,
 ) -> anyhow::Result<()> {
     let Some(path) = stage.path(number) else { return Ok(()) };
     {
@@ -293,7 +294,11 @@ pub async fn replay(
         None => json!({"scope": scope}),
     };
     // Not repeated when its answer is lost: one that was heard is enough, and one that was not is not missed.
-    match stage.api.try_send(&Ask::new("POST", format!("{path}/replay"), &body)).await {
+    let ask = Ask::new("POST", format!("{path}/replay"), &body);
+    if let Some(cut) = cut {
+        return stage.api.cut(&ask, cut.part, cut.wait).await;
+    }
+    match stage.api.try_send(&ask).await {
         Ok(answer) if answer.status == 202 => {
             let everything = document.is_none() && scope == "all";
             stage.subscriptions()[number].swept |= everything;
@@ -301,6 +306,9 @@ pub async fn replay(
         // 409: another one is under way.
         Ok(answer) if matches!(answer.status, 409 | 503) => {}
         Ok(answer) if answer.status == 404 && is_leaving(stage, number) => {}
+        // It was never there, or its deletion is forgotten.
+        Ok(answer)
+            if answer.status == 400 && document.is_some() && !lives(stage, number, document.as_deref()) => {}
         Ok(answer) => {
             stage.wrong(
                 number,
@@ -311,6 +319,13 @@ pub async fn replay(
         Err(_) => {}
     }
     Ok(())
+}
+
+fn lives(stage: &Stage, number: usize, document: Option<&str>) -> bool {
+    let resource = stage.subscriptions()[number].resource;
+    let world = stage.shared.world();
+    let documents = &world.resources[resource].documents;
+    document.and_then(|document| documents.get(document)).is_some_and(|document| document.lives())
 }
 
 pub async fn drop_dead(stage: &Stage, number: usize, document: Option<String>) -> anyhow::Result<()> {
