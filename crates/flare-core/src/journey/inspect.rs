@@ -97,3 +97,26 @@ impl Shard {
         lanes.flat_map(|lane| lane.feed.dead().iter().map(|n| (lane.id.lane, Ordinal(n)))).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Thread;
+    use super::*;
+    use flare_model::feed::Saved;
+    use flare_model::ids::Seq;
+    use tokio::task::LocalSet;
+
+    #[tokio::test]
+    async fn a_feed_of_another_log_says_that_it_began_again() {
+        let all = async {
+            let thread = Thread::new().await;
+            for (number, strange) in [(1, true), (2, false)] {
+                let saved = Saved { cursor: Seq(5), strange, ..Saved::default() };
+                let (_, number, lane) = thread.open(number, saved, Standstill::None);
+                let needs = thread.shard.borrow().needs(number, lane).expect("it is served here");
+                assert_eq!((needs.begun, needs.cursor), (strange, Seq(if strange { 0 } else { 5 })));
+            }
+        };
+        LocalSet::new().run_until(all).await;
+    }
+}

@@ -85,3 +85,102 @@ impl Alarm {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Thread;
+    use super::super::shard::FeedKey;
+    use super::super::subscriber::Standstill;
+    use super::*;
+    use flare_model::feed::{Action, Saved, Standing, State, Trouble};
+    use flare_model::ids::{Ordinal, Seq};
+    use tokio::task::LocalSet;
+
+    const HOUR: i64 = 3_600_000;
+
+    /// A subscription whose document was first tried an hour ago, a minute ago for the last time, and is due in a minute.
+    fn tried(thread: &Thread, standstill: Standstill) -> FeedKey {
+        let now = thread.shard.borrow().now();
+        let trouble = Trouble {
+            attempts: 2,
+            first_attempt_at: now.moved(-HOUR),
+            last_attempt_at: now.moved(-60_000),
+            action: Action::Create,
+            status: Some(503),
+            error: None,
+            response: None,
+        };
+        let standing = Standing {
+            ordinal: Ordinal(1),
+            seq: Seq(1),
+            doubt: false,
+            state: State::Waiting { due: now.moved(60_000) },
+            replay: 0,
+            trouble: Some(Box::new(trouble)),
+        };
+        let saved = Saved { cursor: Seq(1), standings: vec![standing], ..Saved::default() };
+        thread.open(1, saved, standstill)
+    }
+
+    /// How long ago the document was first tried, and in how long it is due, in whole minutes.
+    fn times(shard: &Shard, entry: FeedKey) -> (i64, i64) {
+        let standing = &shard.subscribers[entry.0].lanes[0].feed.waiting()[&Ordinal(1)];
+        let first = standing.trouble.as_ref().expect("it was tried").first_attempt_at;
+        let minutes = |millis: i64| (millis + 30_000).div_euclid(60_000);
+        let now = shard.now().millis();
+        let due = standing.due().expect("it waits").millis();
+        (minutes(now - first.millis()), minutes(due - now))
+    }
+
+    #[tokio::test]
+    async fn what_waits_keeps_its_durations_and_its_alarm_when_the_clock_is_set() {
+        let all = async {
+            for hours in [100, -100] {
+                let thread = Thread::new().await;
+                let entry = tried(&thread, Standstill::None);
+                let mut shard = thread.shard.borrow_mut();
+                let (before, offset) = (times(&shard, entry), shard.offset + hours * HOUR);
+                assert_eq!(before, (60, 1));
+                shard.clock_moved(offset);
+                assert_eq!(times(&shard, entry), before);
+                let due = shard.subscribers[entry.0].lanes[0].feed.waiting()[&Ordinal(1)].due();
+                let mut alarms = shard.alarms.iter().map(|Reverse((_, alarm))| alarm);
+                assert!(alarms.any(|alarm| matches!(alarm, Alarm::Retry(.., at) if Some(*at) == due)));
+            }
+        };
+        LocalSet::new().run_until(all).await;
+    }
+
+    #[tokio::test]
+    async fn a_pause_lasts_as_long_as_it_does_when_the_clock_is_set_meanwhile() {
+        let all = async {
+            for hours in [100, -100] {
+                let thread = Thread::new().await;
+                let entry = tried(&thread, Standstill::None);
+                let mut shard = thread.shard.borrow_mut();
+                let paused_at = shard.now();
+                shard.stand(entry.1, Standstill::Paused, None);
+                let offset = shard.offset + hours * HOUR;
+                shard.clock_moved(offset);
+                shard.stand(entry.1, Standstill::None, Some(paused_at));
+                assert_eq!(times(&shard, entry).0, 60);
+            }
+        };
+        LocalSet::new().run_until(all).await;
+    }
+
+    #[tokio::test]
+    async fn a_pause_that_an_earlier_process_began_counts_from_then() {
+        let all = async {
+            let thread = Thread::new().await;
+            let entry = tried(&thread, Standstill::Paused);
+            let mut shard = thread.shard.borrow_mut();
+            let paused_at = shard.now().moved(-HOUR / 2);
+            let offset = shard.offset + 100 * HOUR;
+            shard.clock_moved(offset);
+            shard.stand(entry.1, Standstill::None, Some(paused_at));
+            assert_eq!(times(&shard, entry).0, 30);
+        };
+        LocalSet::new().run_until(all).await;
+    }
+}

@@ -7,7 +7,7 @@ use std::time::Duration;
 use flare_model::document::Document;
 use flare_model::duration::HumanDuration;
 use flare_model::ids::{FeedId, LaneId, Seq};
-use flare_model::subscription::Disabled;
+use flare_model::subscription::{Disabled, Stored};
 use flare_model::time::Timestamp;
 use flare_provider::{LaneState, ScanLane};
 use roaring::RoaringTreemap;
@@ -69,7 +69,9 @@ impl App {
                 }
             };
             if subscription.stored.disabled.as_ref().is_some_and(|disabled| disabled.start_over) {
-                disabled.push((subscription, needs.has));
+                let anything = has_anything(&subscription.stored, &needs);
+                disabled
+                    .push((subscription, if anything { Has::Anything } else { Has::Documents(needs.has) }));
                 continue;
             }
             if self.is_in_the_way(&subscription, lane, &needs, head).await? {
@@ -82,8 +84,17 @@ impl App {
         let retention = &self.config.domain.retention;
         let Some(before) = self.steps.older_than(&*self.clock, retention.tombstones) else { return Ok(()) };
         // Who begins again is told of the end of what it has, for as long as that is remembered.
-        let held = disabled.iter().fold(keep.clone(), |held, (_, has)| held | has);
-        let went = self.forget(&Going { lane, upto, before, keep: &held }).await?;
+        let mut held = Some(keep.clone());
+        for (_, has) in &disabled {
+            held = match (held, has) {
+                (Some(held), Has::Documents(has)) => Some(held | has),
+                _ => None,
+            };
+        }
+        let went = match &held {
+            Some(held) => self.forget(&Going { lane, upto, before, keep: held }).await?,
+            None => 0,
+        };
         let mut over = tombstones.saturating_sub(went).saturating_sub(u64::from(retention.held));
         while over > 0 && !disabled.is_empty() {
             let going = Going { lane, upto, before, keep: &keep };
@@ -116,13 +127,9 @@ impl App {
 
     /// Tombstones are about to go that disabled subscriptions need: it is counted before it happens, so that nothing is
     /// missed silently.
-    async fn say_forgotten(
-        &self,
-        disabled: &[(Arc<Subscription>, RoaringTreemap)],
-        going: &RoaringTreemap,
-    ) -> Done<()> {
+    async fn say_forgotten(&self, disabled: &[(Arc<Subscription>, Has)], going: &RoaringTreemap) -> Done<()> {
         for (subscription, has) in disabled {
-            let forgotten = has.intersection_len(going);
+            let forgotten = has.of(going);
             if forgotten == 0 {
                 continue;
             }
@@ -218,7 +225,8 @@ impl App {
 
     /// Has a disabled subscription begin again on all of its lanes. When this returns that is durable; until it is, and
     /// until the catalog says that it goes on, the subscription stays disabled, and to resume it begins again once more.
-    pub(super) async fn begin_again(&self, current: &Subscription) -> Done<()> {
+    /// The caller holds the catalog.
+    pub(super) async fn begin_again(&self, current: &Subscription) -> Done<Arc<Subscription>> {
         let number = current.number();
         let in_flight = || {
             let detail = "an attempt is still in flight; try again when it has ended";
@@ -228,11 +236,36 @@ impl App {
         if self.inspect(current).await?.in_flight > 0 {
             return Err(in_flight());
         }
+        // From here on its feeds may not say any more what its client has, see `has_anything`.
+        let current = self.keep(current, |stored| stored.begun_at = Some(self.clock.now())).await?;
         let begun = self.journey.ask(number, |reply| Command::BeginAgain(number, reply)).await;
-        if !begun.ok_or_else(|| self.left(current))? {
+        if !begun.ok_or_else(|| self.left(&current))? {
             return Err(in_flight());
         }
         self.behind.forget_all(number);
-        self.record(current).await
+        self.record(&current).await?;
+        Ok(current)
+    }
+}
+
+/// Whether the client of a disabled subscription may have anything: its feeds began again, and then it was not resumed,
+/// because Flare was killed.
+fn has_anything(stored: &Stored, needs: &Needs) -> bool {
+    needs.begun || stored.disabled.as_ref().is_some_and(|disabled| stored.begun_at > Some(disabled.since))
+}
+
+/// What the client of a disabled subscription has of a lane, as far as anybody knows.
+enum Has {
+    Anything,
+    Documents(RoaringTreemap),
+}
+
+impl Has {
+    /// How many of these documents.
+    fn of(&self, documents: &RoaringTreemap) -> u64 {
+        match self {
+            Has::Anything => documents.len(),
+            Has::Documents(has) => has.intersection_len(documents),
+        }
     }
 }

@@ -329,15 +329,11 @@ impl App {
             return Ok(current);
         }
         let again = current.stored.disabled.as_ref().is_some_and(|disabled| disabled.start_over);
-        if again {
-            self.begin_again(&current).await?;
-        }
-        let begun_at = if again { Some(self.clock.now()) } else { current.stored.begun_at };
+        let current = if again { self.begin_again(&current).await? } else { current };
         let resumed = self
             .keep(&current, |stored| {
                 stored.paused_since = None;
                 stored.disabled = None;
-                stored.begun_at = begun_at;
             })
             .await?;
         self.stand(&resumed, stood_since).await;

@@ -123,6 +123,29 @@ async fn a_client_that_begins_again_is_told_of_the_end_of_what_it_has() {
 }
 
 #[tokio::test]
+async fn what_is_too_much_to_be_remembered_for_a_disabled_client_is_counted_and_the_rest_is_told() {
+    let setup = setup()
+        .with("FLARE_DOMAIN_RETENTION_FEED", "1s")
+        .with("FLARE_DOMAIN_RETENTION_HELD", "2")
+        .with("FLARE_DOMAIN_LANES", "1");
+    let story = Story::with(setup, Receiver::start().await).await;
+    let subscription = disabled(&story).await;
+    for document in 1..4 {
+        story.remove(document).await;
+    }
+    story.until_status(&subscription, "two are forgotten", |s| s["feed"]["forgotten"] == 2).await;
+    until_counted(&story.flare, &[("flare_tombstones_removed_total", 2.0)]).await;
+    let before = story.receiver.count();
+    story.command(&subscription, "resume").await.expect(200);
+    story.settled(&subscription).await;
+    let sent = story.receiver.requests().split_off(before);
+    let mut told: Vec<_> = sent.iter().map(|r| (r.action(), r.document().to_owned())).collect();
+    told.sort_unstable();
+    let expected = [("create", 4), ("delete", 2), ("delete", 3)];
+    assert_eq!(told, expected.map(|(action, document)| (action, document_url(document))), "the oldest went");
+}
+
+#[tokio::test]
 async fn a_client_that_begins_again_has_its_whole_time_for_it_whatever_is_deleted_meanwhile() {
     let setup = setup().with("FLARE_DOMAIN_RETENTION_FEED", "2s").with("FLARE_DOMAIN_LANES", "1");
     let story = Story::with(setup, Receiver::start().await).await;
