@@ -36,7 +36,7 @@ use std::sync::Arc;
 use flare_model::ids::{FeedId, ResourceId, ResourceNumber, SubscriptionId, SubscriptionNumber};
 use flare_model::invalid::Invalid;
 use flare_model::resource::{Resource, ResourceView};
-use flare_model::subscription::{Limits, Stored, check};
+use flare_model::subscription::{Limits, Stored, check, fitting, lowered};
 use flare_model::time::Timestamp;
 use flare_provider::{Entity, EntityKind, ErrorKind, ProviderError, Store};
 use http::HeaderValue;
@@ -247,6 +247,7 @@ impl App {
             let mut batch = Vec::with_capacity(entities.len());
             for entity in entities {
                 let subscription = self.compile(&entity).map_err(|failure| corrupt(&entity, &failure))?;
+                self.warn_of_lowered(&subscription);
                 if let Some(disabled) = &subscription.stored.disabled {
                     self.trouble.report(subscription.id().clone(), disabled.since);
                 }
@@ -255,6 +256,18 @@ impl App {
             self.take_over(batch, false).await?;
         }
         Ok(())
+    }
+
+    /// A configuration that allows less than before keeps nobody from starting; what it changes is said once.
+    fn warn_of_lowered(&self, subscription: &Subscription) {
+        let lowered = lowered(&subscription.stored.draft, &self.limits);
+        if !lowered.is_empty() {
+            let lowered: Vec<String> = lowered.iter().map(ToString::to_string).collect();
+            tracing::warn!(
+                subscription.id = %subscription.id(), lowered = lowered.join(", "),
+                "a subscription asks for more than the configuration allows, and gets less"
+            );
+        }
     }
 
     /// Opens the feeds of subscriptions and hands them to their threads.
@@ -297,7 +310,8 @@ impl App {
             serde_json::from_str(&entity.body).map_err(|e| Invalid::new("subscription", e))?;
         stored.secrets.shrink_to_fit();
         stored.replays.shrink_to_fit();
-        let spec = check(&stored.draft, &resource, &self.limits)?;
+        let lowered = lowered(&stored.draft, &self.limits);
+        let spec = check(&fitting(&stored.draft, &lowered), &resource, &self.limits)?;
         let id = SubscriptionId::new(entity.id.as_str());
         let number = SubscriptionNumber(entity.number);
         let incarnation = self.store.documents.incarnation();

@@ -203,6 +203,14 @@ impl App {
         Ok(spec)
     }
 
+    /// A patch need not say anything of what the configuration has lowered; what it does say has to be allowed.
+    fn check_patched(&self, draft: &Draft, current: &Subscription) -> Done<Spec> {
+        let mut lowered = subscription::lowered(draft, &self.limits);
+        let before = subscription::lowered(&current.stored.draft, &self.limits);
+        lowered.retain(|value| before.contains(value));
+        self.check(&subscription::fitting(draft, &lowered), &current.compiled.resource)
+    }
+
     /// One subscription.
     pub fn subscription(&self, resource: &ResourceId, id: &SubscriptionId) -> Done<Arc<Subscription>> {
         self.registry.resource(resource).ok_or_else(|| unknown_resource(resource))?;
@@ -232,7 +240,7 @@ impl App {
         merge(&mut draft, patch);
         let draft: Draft = serde_path_to_error::deserialize(Objects(draft))
             .map_err(|e| Invalid::new(e.path().to_string(), e.inner()))?;
-        let spec = self.check(&draft, &current.compiled.resource)?;
+        let spec = self.check_patched(&draft, &current)?;
         // From this commit on a sweep is owed.
         let changed = u64::from(draft.filter != current.stored.draft.filter);
         let filter_changes = current.stored.filter_changes + changed;
@@ -378,6 +386,7 @@ impl App {
             status,
             since,
             reason,
+            lowered: subscription::lowered(&subscription.stored.draft, &self.limits),
             created_at: subscription.stored.created_at,
             updated_at: subscription.stored.updated_at,
             secrets: subscription::live(&subscription.stored.secrets, self.clock.now())

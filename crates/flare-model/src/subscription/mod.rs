@@ -7,6 +7,7 @@ mod check;
 mod content;
 mod draft;
 mod expressions;
+mod lowered;
 mod secret;
 
 pub use check::{Limits, check, completed};
@@ -14,6 +15,7 @@ pub use content::{Content, ContentDraft, Event, EventMode, Format};
 pub use draft::{
     ActionDraft, ActionsDraft, DataValue, DeliveryDraft, Draft, EndpointDraft, RateLimit, Scalar,
 };
+pub use lowered::{Amount, Lowered, LoweredField, fitting, lowered};
 pub use secret::{Secret, SecretView, StoredSecret, live, rotated};
 
 use std::collections::BTreeMap;
@@ -315,6 +317,9 @@ pub struct View {
     /// Why it is so, where there is something to say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Values that the configuration does not allow any more: shown above, and in force, is what it does allow.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lowered: Vec<Lowered>,
     /// When it was created.
     pub created_at: Timestamp,
     /// When it was last changed by a user.

@@ -7,7 +7,10 @@ use serde_json::json;
 
 use super::{Exit, Format};
 
-/// Says whether the configuration is right.
+/// What a check cannot know, because it opens nothing.
+const UNCHECKED: &str = "not checked: whether its addresses, files and folders can be used, and what is stored there asks for more";
+
+/// Says whether the configuration is right by itself.
 pub fn check(sources: &Sources, format: Format, out: &mut dyn Write) -> io::Result<Exit> {
     match (load(sources), format) {
         (Ok(loaded), Format::Human) => {
@@ -15,10 +18,11 @@ pub fn check(sources: &Sources, format: Format, out: &mut dyn Write) -> io::Resu
                 Some(path) => writeln!(out, "{} is ok", path.display())?,
                 None => writeln!(out, "ok, without a file")?,
             }
+            writeln!(out, "{UNCHECKED}")?;
             Ok(Exit::Done)
         }
         (Ok(loaded), Format::Json) => {
-            print_json(&json!({ "ok": true, "file": loaded.file, "problems": [] }), out)?;
+            print_json(&json!({ "ok": true, "file": loaded.file, "problems": [], "note": UNCHECKED }), out)?;
             Ok(Exit::Done)
         }
         (Err(problems), format) => tell(&problems, format, out),
@@ -85,7 +89,8 @@ mod tests {
         assert_eq!((exit, &answer["ok"]), (Exit::Done, &true.into()));
         let mut out = Vec::new();
         assert_eq!(check(&sources, Format::Human, &mut out).unwrap(), Exit::Done);
-        assert_eq!(out, b"ok, without a file\n");
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text, format!("ok, without a file\n{UNCHECKED}\n"), "it claims no more than it knows");
     }
 
     #[test]
