@@ -13,6 +13,7 @@ use flare_provider::{LaneState, ScanLane};
 use roaring::RoaringTreemap;
 
 use super::{App, Done, Failure};
+use crate::journey::passive::Ask;
 use crate::journey::{Command, Needs};
 use crate::registry::Subscription;
 
@@ -232,6 +233,9 @@ impl App {
             let detail = "an attempt is still in flight; try again when it has ended";
             Failure::Conflict(detail.into())
         };
+        // A lease may last for hours, and whoever has it gets everything again anyway.
+        let ended = self.journey.ask(number, |reply| Command::Passive(number, Ask::EndLeases(reply))).await;
+        ended.ok_or_else(|| self.left(current))?;
         // All or none: what is disabled begins nothing, so that what is not in flight now will not be.
         if self.inspect(current).await?.in_flight > 0 {
             return Err(in_flight());

@@ -20,7 +20,7 @@ pub async fn handle(State(app): AppState, path: Ids) -> Result<Response, ApiErro
 /// What the description says of it.
 pub fn describe(it: &mut Notes<'_>) {
     it.is("resumeSubscription", "Subscriptions", "Let a subscription go on")
-        .text("Also leaves `disabled`. Safe to repeat.")
+        .text("Also leaves `disabled`. Safe to repeat. Where everything has to be sent again, leases that are out end.")
         .answers::<View>(200, "The subscription.", examples::subscription())
         .refuses(409, "It has to be sent everything again and an attempt is still open: try again.");
 }

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::{Gate, Receiver, Reply, Request, Story, document_url, store_is_durable, until_true};
+use crate::support::{
+    Gate, Receiver, Reply, Request, Setup, Story, document_url, store_is_durable, until_true,
+};
 
 fn slow(millis: u64) -> Reply {
     Reply::After(Duration::from_millis(millis), Box::new(Reply::Status(200)))
@@ -149,4 +151,70 @@ async fn connections_to_one_host_are_capped_over_all_its_subscriptions() {
     }
     assert_eq!(story.receiver.count(), 80);
     assert!(story.receiver.most_in_flight() <= 4, "{}", story.receiver.most_in_flight());
+}
+
+#[tokio::test]
+async fn a_limit_that_was_lowered_is_kept_shown_and_keeps_nobody_from_starting() {
+    if !store_is_durable() {
+        return;
+    }
+    let data = tempfile::tempdir().unwrap();
+    let setup = Setup::default().data(data.path());
+    let mut story = Story::with(setup.clone(), Receiver::start().await).await;
+    let url = story.receiver.url("/told");
+    let delivery = json!({"concurrency": 60, "timeout": "2m"});
+    let asked = story.subscribe(json!({"endpoint": {"url": url}, "delivery": delivery, "shards": 8})).await;
+    let by_default =
+        story.subscribe(json!({"endpoint": {"url": story.receiver.url("/default")}, "shards": 4})).await;
+    let modest = story.subscribe(json!({"endpoint": {"url": story.receiver.url("/modest")}})).await;
+    assert!(story.api().get(&asked).await.json()["lowered"].is_null());
+    story.flare.stop().await;
+    let lowered = [("MAXIMUM_CONCURRENCY", "3"), ("DEFAULT_CONCURRENCY", "2"), ("MAXIMUM_TIMEOUT", "1m")];
+    let setup = lowered
+        .iter()
+        .fold(setup.clone(), |setup, (key, value)| setup.with(&format!("FLARE_DELIVERY_{key}"), value));
+    story.flare = setup.start().await;
+    assert_eq!(story.flare.count_logged("asks for more than the configuration allows"), 2, "once for each");
+    let shown = story.api().get(&asked).await.expect(200).json();
+    let value = |field: &str, given: Value, effective: Value| json!({"field": field, "given": given, "effective": effective});
+    assert_eq!(
+        shown["lowered"],
+        json!([
+            value("delivery.timeout", json!("2m"), json!("1m")),
+            value("delivery.concurrency", json!(60), json!(3)),
+            value("shards", json!(8), json!(3)),
+        ])
+    );
+    assert_eq!((&shown["delivery"]["concurrency"], &shown["shards"]), (&json!(3), &json!(3)), "what holds");
+    assert_eq!(
+        story.api().get(&by_default).await.json()["lowered"],
+        json!([value("shards", json!(4), json!(2))])
+    );
+    assert!(story.api().get(&modest).await.json()["lowered"].is_null());
+    story.put(1, 1).await;
+    story.settled(&asked).await;
+    assert_eq!(story.receiver.count(), 3, "all are served");
+    // A patch of something else is taken; one that asks for too much is not.
+    story.api().patch(&asked, &json!({"data": {"a": 1}})).await.expect(200);
+    story
+        .api()
+        .patch(&asked, &json!({"delivery": {"concurrency": 59}}))
+        .await
+        .refused(400, &["delivery.concurrency", "3"]);
+    story.api().patch(&by_default, &json!({"shards": 3})).await.refused(400, &["shards", "2"]);
+    let patched = story
+        .api()
+        .patch(&asked, &json!({"delivery": {"concurrency": 2}, "shards": 1}))
+        .await
+        .expect(200)
+        .json();
+    assert_eq!(patched["lowered"], json!([value("delivery.timeout", json!("2m"), json!("1m"))]));
+    story.flare.stop().await;
+    story.flare = Setup::default().data(data.path()).start().await;
+    let shown = story.api().get(&asked).await.expect(200).json();
+    assert_eq!(
+        (&shown["delivery"]["timeout"], &shown["lowered"]),
+        (&json!("2m"), &Value::Null),
+        "it holds again"
+    );
 }

@@ -153,6 +153,28 @@ impl Shard {
         self.ready(key);
     }
 
+    /// Ends all leases of a subscription, however long they would last.
+    pub(super) fn end_leases(&mut self, key: Option<usize>, reply: oneshot::Sender<()>) {
+        let leases = key.and_then(|key| Some((key, self.subscribers[key].leases.as_ref()?)));
+        let Some((key, leases)) = leases else {
+            let _ = reply.send(());
+            return;
+        };
+        // Those that have ended wait for their record, which those who wait for it are told of first.
+        let out: Vec<(u8, Ordinal)> = leases.ends.keys().copied().collect();
+        let documents = out.iter().chain(&leases.ended).copied().collect();
+        for (lane, ordinal) in out {
+            self.end_lease(key, lane, ordinal, Word::Expired);
+        }
+        let durable = self.once_durable(key, documents);
+        self.tasks.spawn_local(async move {
+            // Without that the thread is stopping, or the subscription is gone.
+            if durable.await.is_ok() {
+                let _ = reply.send(());
+            }
+        });
+    }
+
     /// A lease has ended in its feed: when that is durable, the document goes on.
     pub(super) fn lease_ended(&mut self, key: usize, lane: u8, ordinal: Ordinal) {
         let subscriber = &mut self.subscribers[key];

@@ -50,6 +50,8 @@ pub enum Ask {
     Reserve(Reservation),
     /// Ends leases.
     Settle(Vec<Settlement>, oneshot::Sender<Outcomes>),
+    /// Ends all leases, as if their time were over. Answered once that is durable.
+    EndLeases(oneshot::Sender<()>),
     /// Hands notifications out as they come.
     Stream(StreamOrder, oneshot::Sender<Result<Open, Refused>>),
 }
@@ -105,6 +107,7 @@ impl Shard {
             }
             Ask::Reserve(reservation) => self.reserve(key, reservation),
             Ask::Settle(settlements, reply) => self.settle_leases(key, number, settlements, reply),
+            Ask::EndLeases(reply) => self.end_leases(key, reply),
             Ask::Stream(order, reply) => self.open_stream(key, order, reply),
         }
     }

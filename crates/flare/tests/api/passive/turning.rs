@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::{reserve, reserve_one, settle, told};
+use super::{passively, reserve, reserve_one, settle, told};
 use crate::support::{Receiver, Reply, Setup, Story, document_url};
 
 async fn turn(story: &Story, subscription: &str, mode: &str) {
@@ -132,4 +132,24 @@ async fn one_with_shards_is_pulled_from_in_one_place() {
     ids.extend(story.receiver.requests().iter().map(|request| request.header("webhook-id").to_owned()));
     assert_eq!(ids.len(), documents, "each document once");
     assert_eq!(ids.into_iter().collect::<HashSet<_>>().len(), documents);
+}
+
+#[tokio::test]
+async fn a_lease_that_is_out_keeps_nobody_from_resuming_from_the_beginning() {
+    let setup = Setup::default()
+        .with("FLARE_DOMAIN_RETENTION_TOMBSTONES", "1s")
+        .with("FLARE_DOMAIN_RETENTION_FEED", "1s");
+    let (story, subscription) = passively(setup, Receiver::start().await, json!({})).await;
+    story.put(1, 1).await;
+    let leased = reserve_one(&story, &subscription, "lease=1h").await;
+    for document in 2..20 {
+        story.put(document, 1).await;
+        story.remove(document).await;
+    }
+    story.until_status(&subscription, "it is disabled", |status| status["status"] == "disabled").await;
+    story.command(&subscription, "resume").await.expect(200);
+    let again = reserve_one(&story, &subscription, "").await;
+    assert_eq!(told(std::slice::from_ref(&again)), [(document_url(1), "create".into(), 1, 1)]);
+    assert_eq!(settle(&story, &subscription, &[leased], "success").await, ["unknown"]);
+    assert_eq!(settle(&story, &subscription, &[again], "success").await, ["settled"]);
 }
