@@ -99,7 +99,8 @@ impl App {
         let (url, revision) = (document.url.clone(), document.revision.clone());
         let change = Change::new(document);
         let trial = Trial { compiled: compiled.clone(), change, attempt, id: webhook_id.clone() };
-        let tried = self.journey.try_out(trial).await;
+        // Nothing is kept of a test, so a stop does not wait for one.
+        let tried = self.stop.run_until_cancelled(self.journey.try_out(trial)).await.flatten();
         let tried = tried.ok_or_else(|| self.left(&subscription))?;
         let excerpt = self.config.http.client.excerpt_limit.as_usize();
         let kept = Exchange::of(&tried.request, &tried.ending, excerpt);

@@ -125,6 +125,19 @@ async fn a_client_that_does_not_go_on_holds_up_the_stop_for_no_longer_than_the_g
 }
 
 #[tokio::test]
+async fn a_test_that_hangs_does_not_hold_up_the_stop() {
+    let mut story = Story::told(Receiver::answering(|_| Reply::Hang).await).await;
+    let subscription = story.subscribe_simply(json!({"timeout": "60s"})).await;
+    let (api, path) = (story.api(), format!("{subscription}/test"));
+    let test = tokio::spawn(async move { api.post(&path, &json!({})).await });
+    until_true("it hangs", || story.receiver.in_flight() == 1).await;
+    let began = Instant::now();
+    assert_eq!(story.flare.stop().await.code(), Some(0));
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    test.await.unwrap().refused(503, &["stopping"]);
+}
+
+#[tokio::test]
 async fn everything_that_was_known_is_known_after_a_restart() {
     if !store_is_durable() {
         return;
