@@ -1,5 +1,7 @@
 //! Lists: `?limit=&offset=` in, `{"pagination":{...},"<plural>":[...]}` out.
 
+use std::collections::HashSet;
+
 use axum::response::Response;
 use flare_core::operations::App;
 use http::{StatusCode, Uri};
@@ -24,7 +26,7 @@ impl PageQuery {
     pub fn read(app: &App, uri: &Uri, also: &[&str]) -> Result<PageQuery, ApiError> {
         let pagination = &app.config.domain.pagination;
         let mut page = PageQuery { limit: pagination.default_limit as usize, offset: 0 };
-        for (name, value) in pairs(uri) {
+        for (name, value) in given(uri)? {
             match name.as_str() {
                 "limit" => page.limit = number("limit", &value)?.min(pagination.maximum_limit as usize),
                 "offset" => page.offset = number("offset", &value)?,
@@ -90,6 +92,16 @@ fn number(name: &str, value: &str) -> Result<usize, ApiError> {
     Err(ApiError::bad_request(format!("{name} must be a number that is not negative, got `{value}`")))
 }
 
+/// The names and values of a query whose parameters have one value each: two of a name contradict each other.
+pub fn given(uri: &Uri) -> Result<Vec<(String, String)>, ApiError> {
+    let pairs = pairs(uri);
+    let mut seen = HashSet::new();
+    match pairs.iter().find(|(name, _)| !seen.insert(name)) {
+        Some((name, _)) => Err(ApiError::bad_request(format!("query parameter `{name}` is given twice"))),
+        None => Ok(pairs),
+    }
+}
+
 /// The names and values of a query.
 pub fn pairs(uri: &Uri) -> Vec<(String, String)> {
     pairs_of(uri.query().unwrap_or_default())
@@ -114,13 +126,11 @@ pub fn pairs_of(query: &str) -> Vec<(String, String)> {
 /// The values of parameters that have to be there, each once, and no others.
 pub fn required<const N: usize>(uri: &Uri, names: [&str; N]) -> Result<[String; N], ApiError> {
     let mut values = [const { None }; N];
-    for (name, value) in pairs(uri) {
+    for (name, value) in given(uri)? {
         let Some(at) = names.iter().position(|known| *known == name) else {
             return Err(unknown(&name, &names));
         };
-        if values[at].replace(value).is_some() {
-            return Err(ApiError::bad_request(format!("query parameter `{name}` is given twice")));
-        }
+        values[at] = Some(value);
     }
     for (name, value) in names.iter().zip(&values) {
         if value.as_ref().is_none_or(String::is_empty) {

@@ -22,7 +22,7 @@ pub async fn handle(
 ) -> Result<Response, ApiError> {
     admit(&app.config.debug, peer.map(|Extension(peer)| peer), &headers)?;
     let mut format = Format::wanted(&headers);
-    for (name, value) in page::pairs(&uri) {
+    for (name, value) in page::given(&uri)? {
         match name.as_str() {
             "format" => format = Format::of(&value)?,
             other => return Err(page::unknown(other, &["format"])),

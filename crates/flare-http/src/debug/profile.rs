@@ -29,7 +29,7 @@ pub async fn handle(
     let config = &app.config.debug;
     admit(config, peer.map(|Extension(peer)| peer), &headers)?;
     let (mut time, mut format) = (USUAL.min(config.maximum_profile), Format::wanted(&headers));
-    for (name, value) in page::pairs(&uri) {
+    for (name, value) in page::given(&uri)? {
         match name.as_str() {
             "seconds" => time = Duration::from_secs(query::number("seconds", &value)?),
             "format" => format = Format::of(&value)?,

@@ -21,7 +21,7 @@ const USUAL: Duration = Duration::from_secs(600);
 /// Shows the points of a span of time, the oldest first.
 pub async fn handle(State(app): AppState, uri: Uri) -> Result<Response, ApiError> {
     let mut last = USUAL;
-    for (name, value) in page::pairs(&uri) {
+    for (name, value) in page::given(&uri)? {
         match name.as_str() {
             "last" => last = query::duration("last", &value)?.0,
             other => return Err(page::unknown(other, &["last"])),

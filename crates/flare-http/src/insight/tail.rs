@@ -61,7 +61,7 @@ impl Wanted {
 /// Streams attempts until the reader has enough or the node stops.
 pub async fn handle(State(app): AppState, uri: Uri) -> Result<Response, ApiError> {
     let mut wanted = Wanted::default();
-    for (name, value) in page::pairs(&uri) {
+    for (name, value) in page::given(&uri)? {
         match name.as_str() {
             "resource" => wanted.resource = Some(value),
             "subscription" => wanted.subscription = Some(value),

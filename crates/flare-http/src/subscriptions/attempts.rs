@@ -19,7 +19,7 @@ pub async fn list(State(app): AppState, path: Ids, uri: Uri) -> Result<Response,
     let (resource, id) = ids(path);
     let page = PageQuery::read(&app, &uri, &["document", "outcome"])?;
     let mut wanted = Wanted::default();
-    for (name, value) in page::pairs(&uri) {
+    for (name, value) in page::given(&uri)? {
         match name.as_str() {
             "document" => wanted.document = Some(app.document_url(&value)?.to_string()),
             "outcome" => wanted.outcome = Some(outcome(&value)?),

@@ -24,7 +24,7 @@ pub async fn list(State(app): AppState, path: Ids, uri: Uri) -> Result<Response,
 pub async fn discard(State(app): AppState, path: Ids, uri: Uri) -> Result<StatusCode, ApiError> {
     let (resource, id) = ids(path);
     let mut document = None;
-    for (name, value) in page::pairs(&uri) {
+    for (name, value) in page::given(&uri)? {
         match name.as_str() {
             "document" => document = Some(value),
             other => return Err(page::unknown(other, &["document"])),

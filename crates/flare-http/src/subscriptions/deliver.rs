@@ -16,7 +16,7 @@ use serde_json::json;
 pub async fn handle(State(app): AppState, path: Ids, uri: Uri) -> Result<Response, ApiError> {
     let (resource, id) = ids(path);
     let mut deliver = DeliverQuery::default();
-    for (name, value) in page::pairs(&uri) {
+    for (name, value) in page::given(&uri)? {
         match name.as_str() {
             "quantity" => deliver.quantity = Some(query::number("quantity", &value)?),
             "concurrency" => deliver.concurrency = Some(query::number("concurrency", &value)?),

@@ -18,7 +18,7 @@ pub async fn handle(State(app): AppState, path: Ids, uri: Uri) -> Result<Respons
     let (resource, id) = ids(path);
     let page = PageQuery::read(&app, &uri, &["lagging", "after"])?;
     let mut query = DriftQuery { lagging: false, limit: page.limit, offset: page.offset, after: None };
-    for (name, value) in page::pairs(&uri) {
+    for (name, value) in page::given(&uri)? {
         match name.as_str() {
             "lagging" => query.lagging = page::boolean("lagging", &value)?,
             "after" => query.after = Some(place(&value)?),

@@ -17,7 +17,7 @@ use serde_json::json;
 pub async fn handle(State(app): AppState, path: Ids, uri: Uri) -> Result<Response, ApiError> {
     let (resource, id) = ids(path);
     let mut reserve = ReserveQuery::default();
-    for (name, value) in page::pairs(&uri) {
+    for (name, value) in page::given(&uri)? {
         match name.as_str() {
             "quantity" => reserve.quantity = Some(query::number("quantity", &value)?),
             "wait" => reserve.wait = Some(query::duration("wait", &value)?),

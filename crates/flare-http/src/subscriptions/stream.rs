@@ -30,7 +30,7 @@ pub async fn handle(
 ) -> Result<Response, ApiError> {
     let (resource, id) = ids(path);
     let mut order = StreamQuery::default();
-    for (name, value) in page::pairs(&uri) {
+    for (name, value) in page::given(&uri)? {
         match name.as_str() {
             "quantity" => order.quantity = Some(query::number("quantity", &value)?),
             "lease" => order.lease = Some(query::duration("lease", &value)?),

@@ -241,6 +241,7 @@ async fn a_page_that_is_no_number_is_refused() {
             ("offset=-1", "offset"),
             ("offset=x", "offset"),
             ("page=2", "page"),
+            ("limit=1&limit=2", "twice"),
         ] {
             story.api().get(&format!("{path}?{query}")).await.refused(400, &[word]);
         }
