@@ -80,11 +80,14 @@ impl Shard {
         let subscriber = &self.subscribers[*self.by_number.get(&number)?];
         let slot = subscriber.lanes.get(lane)?;
         let feed = &slot.feed;
-        let disabled = subscriber.standstill == Standstill::Disabled;
+        let has = match subscriber.standstill {
+            Standstill::Disabled => feed.held() | feed.doubt(),
+            Standstill::None | Standstill::Paused => Default::default(),
+        };
         Some(Needs {
             cursor: feed.cursor(),
             documents: feed.needed(),
-            has: disabled.then(|| feed.held() | feed.doubt()).unwrap_or_default(),
+            has,
             moved_at: feed.tally().last_success_at,
             begun: slot.begun,
         })
