@@ -77,11 +77,9 @@ impl Collector {
     /// From now on it answers so: `take`, `partly`, `later`, `no-traces` (later, for those), `never`,
     /// `hang`.
     pub async fn mode(&mut self, mode: &str) {
+        let before = self.seen("mode").len();
         writeln!(self.input, "{mode}").expect("the receiver reads");
-        self.until("the receiver answers otherwise", |lines| {
-            of(lines, "mode").last().filter(|line| line["mode"] == mode).cloned()
-        })
-        .await;
+        self.until("the receiver answers otherwise", |lines| of(lines, "mode").get(before).cloned()).await;
     }
 
     /// Waits until `look` finds something in what came so far.
