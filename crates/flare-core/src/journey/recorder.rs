@@ -317,27 +317,29 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_urgent_is_recorded_however_much_is_urgent() {
+    async fn what_is_not_urgent_has_its_turn_behind_what_is_and_each_feed_is_written_once() {
         let all = async {
             let thread = Thread::new().await;
             let patient = thread.open(1, Saved::default(), Standstill::None);
             let urgent = thread.open(2, Saved::default(), Standstill::None);
-            let recording = tokio::task::spawn_local(recorder(thread.shard.clone()));
-            let change = |entry: FeedKey, urgent: bool| {
-                let mut shard = thread.shard.borrow_mut();
-                feed(&mut shard, entry).tally_mut().failed += 1;
-                shard.mark_dirty(entry.0, 0, urgent);
+            let mut shard = thread.shard.borrow_mut();
+            let change = |shard: &mut Shard, entry: FeedKey| {
+                feed(shard, entry).tally_mut().failed += 1;
+                shard.mark_dirty(entry.0, 0, entry == urgent);
             };
-            change(patient, false);
-            let is_waiting = || feed(&mut thread.shard.borrow_mut(), patient).is_changed();
-            let turns = async {
-                while is_waiting() {
-                    change(urgent, true);
-                    tokio::task::yield_now().await;
-                }
-            };
-            tokio::time::timeout(Duration::from_secs(20), turns).await.expect("it has its turn");
-            finish(&thread.shard, recording).await;
+            change(&mut shard, patient);
+            for _ in 0..3 {
+                change(&mut shard, urgent);
+                let Turn { feeds, all, .. } = shard.unrecorded.take(false);
+                assert_eq!(feeds, [urgent], "it is not time for the other");
+                let (_, receipts) = collect(&mut shard, &feeds, all);
+                receipts.into_iter().for_each(|(entry, receipt)| shard.recorded(entry, receipt));
+            }
+            change(&mut shard, urgent);
+            let Turn { feeds, all, .. } = shard.unrecorded.take(true);
+            assert_eq!(feeds, [urgent, patient]);
+            assert_eq!(collect(&mut shard, &feeds, all).0.len(), 2);
+            assert!(shard.unrecorded.feeds.is_empty());
         };
         LocalSet::new().run_until(all).await;
     }
