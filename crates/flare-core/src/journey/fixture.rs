@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use flare_model::feed::Saved;
 use flare_model::ids::{FeedId, Seq, SubscriptionNumber};
+use flare_provider::Opened;
 use flare_provider::memory::Memory;
-use flare_provider::{EntityKind, NewEntity, Opened, Start};
 use tokio_util::task::TaskTracker;
 
 use super::breaker::BreakerSettings;
@@ -51,28 +51,9 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// One with nothing to do, and a ledger with the feeds of two subscriptions. It has to live in a `LocalSet`.
-    pub async fn new() -> Thread {
+    /// One with nothing to do. It has to live in a `LocalSet`.
+    pub fn new() -> Thread {
         let store = Memory::new().store();
-        for (kind, id) in
-            [(EntityKind::Resource, "res"), (EntityKind::Subscription, "1"), (EntityKind::Subscription, "2")]
-        {
-            let new = NewEntity {
-                kind,
-                id: id.to_owned(),
-                parent: (kind == EntityKind::Subscription).then(|| "res".to_owned()),
-                keys: Vec::new(),
-                body: String::new(),
-                lanes: 1,
-                start: Start::Now,
-                history: false,
-                capture: None,
-            };
-            store.catalog.create(new).await.expect("nothing stands against it");
-        }
-        let feeds = [1, 2].map(|number| FeedId { subscription: SubscriptionNumber(number), lane: 0 });
-        let opened = store.ledger.open(&feeds, 1).await.expect("the ledger is there");
-        assert_eq!(opened.len(), feeds.len());
         let limits = observe::Limits {
             quantity: 0,
             age: Duration::ZERO,

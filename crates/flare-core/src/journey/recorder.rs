@@ -227,7 +227,7 @@ mod tests {
     #[tokio::test]
     async fn asking_for_a_record_of_a_lane_with_nothing_to_record_leaves_its_mark() {
         let all = async {
-            let thread = Thread::new().await;
+            let thread = Thread::new();
             let entry = thread.open(1, marked(50), Standstill::None);
             let mut shard = thread.shard.borrow_mut();
             let (reply, mut told) = oneshot::channel();
@@ -248,7 +248,7 @@ mod tests {
     #[tokio::test]
     async fn a_lane_that_is_let_go_while_a_record_is_under_way_goes_without_a_mark() {
         let all = async {
-            let thread = Thread::new().await;
+            let thread = Thread::new();
             let entry = thread.open(1, Saved::default(), Standstill::None);
             let mut shard = thread.shard.borrow_mut();
             feed(&mut shard, entry).want_issue(Seq(100));
@@ -267,7 +267,7 @@ mod tests {
     #[tokio::test]
     async fn a_subscription_that_is_paused_takes_its_marks_back_with_what_else_there_is_to_record() {
         let all = async {
-            let thread = Thread::new().await;
+            let thread = Thread::new();
             let entry = thread.open(1, Saved::default(), Standstill::None);
             let mut shard = thread.shard.borrow_mut();
             feed(&mut shard, entry).want_issue(Seq(100));
@@ -285,7 +285,7 @@ mod tests {
     #[tokio::test]
     async fn the_time_of_a_pause_is_recorded() {
         let all = async {
-            let thread = Thread::new().await;
+            let thread = Thread::new();
             let (ordinal, began) = (Ordinal(1), Timestamp::from_millis(1_000));
             let trouble = Trouble {
                 attempts: 1,
@@ -319,7 +319,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_not_urgent_has_its_turn_behind_what_is_and_each_feed_is_written_once() {
         let all = async {
-            let thread = Thread::new().await;
+            let thread = Thread::new();
             let patient = thread.open(1, Saved::default(), Standstill::None);
             let urgent = thread.open(2, Saved::default(), Standstill::None);
             let mut shard = thread.shard.borrow_mut();

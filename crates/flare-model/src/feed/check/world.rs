@@ -15,7 +15,7 @@ use super::step::{Answer, Left, Look, Scope, Step};
 use super::watch::Watch;
 use crate::document::Row;
 use crate::feed::rule::{Rule, Rules};
-use crate::ids::{Ordinal, Seq};
+use crate::ids::Seq;
 use crate::time::Timestamp;
 
 /// No rule of a feed looks at the time, so it stands still.
