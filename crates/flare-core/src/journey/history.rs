@@ -36,10 +36,13 @@ pub enum Due {
     Nothing,
     /// A higher mark is needed first.
     Marks,
+    /// It has to be looked for in the store, where as much is looked for as may be.
+    Later,
 }
 
 impl FeedLane {
-    /// The feed sends what the subscription asks for. Answers whether that is a change.
+    /// The feed sends what the subscription asks for. Answers whether that is a change: then another era begins, since
+    /// what was read under the other rule is not what is needed now.
     pub fn follow(&mut self, revisions: Revisions) -> bool {
         match (revisions, self.feed.since()) {
             (Revisions::All, None) => {
@@ -49,10 +52,6 @@ impl FeedLane {
             (Revisions::Last, Some(_)) => self.feed.newest_only(),
             _ => return false,
         }
-        // What was read under the other rule is not what is needed now.
-        self.page = None;
-        self.fetched.clear();
-        self.looked.clear();
         true
     }
 }
@@ -87,6 +86,9 @@ impl Shard {
             Some(Looked { from, change, head })
         };
         let Some(looked) = looked.filter(holds).or_else(recent) else {
+            if !self.subscribers[key].may_fetch() {
+                return Due::Later;
+            }
             self.look(key, lane, ordinal, from, since.unwrap_or(Feed::NOTHING_OLDER));
             return Due::Nothing;
         };
@@ -132,18 +134,17 @@ impl Shard {
         let number = subscriber.compiled.number;
         let slot = &mut subscriber.lanes[usize::from(lane)];
         slot.fetching += 1;
-        let id = slot.tail.lane();
+        let (id, era) = (slot.tail.lane(), slot.era);
         let (shard, shared) = (self.handle(), self.shared.clone());
         self.tasks.spawn_local(async move {
             let read = || shared.pages.next_revision(id, since, ordinal, from);
             let Some((change, head)) = insist(&shared, read).await else { return };
             let mut shard = shard.borrow_mut();
-            let Some(subscriber) = shard.subscriber(key, number) else { return };
-            let Some(slot) = subscriber.lanes.get_mut(lane) else { return };
-            slot.fetching = slot.fetching.saturating_sub(1);
-            slot.looked.insert(ordinal, Looked { from, change, head });
-            subscriber.due.push_front((lane, ordinal));
-            shard.ready(key);
+            if let Some(slot) = shard.slot_of_era((key, number, lane), era) {
+                slot.fetching -= 1;
+                slot.looked.insert(ordinal, Looked { from, change, head });
+            }
+            shard.due_again(key, number, lane, ordinal);
         });
     }
 

@@ -86,11 +86,11 @@ impl Lanes {
     }
 
     /// A lane is served here no more.
-    pub fn remove(&mut self, lane: u8) {
-        if let Some(slot) = self.slots.get_mut(usize::from(lane)).and_then(Option::take) {
-            self.noted.waiting -= slot.noted.waiting;
-            self.noted.sweeping -= slot.noted.sweeping;
-        }
+    pub fn remove(&mut self, lane: u8) -> Option<FeedLane> {
+        let slot = self.slots.get_mut(usize::from(lane))?.take()?;
+        self.noted.waiting -= slot.noted.waiting;
+        self.noted.sweeping -= slot.noted.sweeping;
+        Some(slot)
     }
 
     /// Whether none is served here.

@@ -6,7 +6,8 @@ use tokio::sync::oneshot;
 
 use super::decision::Decision;
 use super::shard::Shard;
-use super::subscriber::Leaving;
+use super::subscriber::{FeedLane, Leaving};
+use super::sweeping;
 
 impl Shard {
     /// Begins nothing more of some lanes, and tells of each when nothing of it is in flight; never, if the subscription
@@ -66,14 +67,41 @@ impl Shard {
         let subscriber = &mut self.subscribers[key];
         subscriber.due.retain(|(lane, _)| !lanes.contains(lane));
         subscriber.unread.retain(|lane| !lanes.contains(lane));
-        lanes.iter().for_each(|lane| subscriber.lanes.remove(*lane));
+        let gone: Vec<FeedLane> = lanes.iter().filter_map(|lane| subscriber.lanes.remove(*lane)).collect();
         if subscriber.leases.as_mut().is_some_and(|leases| leases.let_go(lanes)) {
             subscriber.leases = None;
         }
-        if subscriber.lanes.is_empty() {
+        gone.iter().for_each(|slot| self.wake_no_more(slot));
+        if self.subscribers[key].lanes.is_empty() {
             self.remove(number);
         } else {
+            // What waited in those lanes made no room for the others.
+            sweeping::go_on(self, key);
             self.ready(key);
+        }
+    }
+
+    /// Forgets a subscription: it was deleted, or is served elsewhere.
+    pub(super) fn remove(&mut self, number: SubscriptionNumber) {
+        self.forget_decision(number);
+        let Some(key) = self.by_number.remove(&number) else { return };
+        let removed = self.subscribers.remove(key);
+        removed.lanes.iter().for_each(|slot| self.wake_no_more(slot));
+        if removed.queued {
+            self.hosts[removed.host].ready.retain(|waiting| *waiting != key);
+        }
+        self.leave_hosts(removed.hosts);
+        if let Some(borrowed) = removed.borrowed {
+            self.borrow_no_more(number, &borrowed);
+        }
+    }
+
+    /// A lane that was let go sleeps at no end.
+    fn wake_no_more(&mut self, slot: &FeedLane) {
+        let Some(place) = slot.parked else { return };
+        let moved = self.parked.leave(slot.tail.lane(), place);
+        if let Some(moved) = moved.and_then(|key| self.subscribers[key].lanes.get_mut(slot.id.lane)) {
+            moved.parked = Some(place);
         }
     }
 

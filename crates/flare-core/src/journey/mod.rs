@@ -33,10 +33,12 @@ pub mod message;
 mod moments;
 mod pace;
 mod pages;
+mod parking;
 pub mod passive;
 mod permits;
 mod rearrange;
 mod recorder;
+mod room;
 mod seldom;
 mod settle;
 mod shard;
@@ -49,6 +51,10 @@ mod tail;
 mod take;
 mod thread;
 mod trial;
+#[cfg(test)]
+mod wakings;
+#[cfg(test)]
+mod world;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

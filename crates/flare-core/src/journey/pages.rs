@@ -8,6 +8,7 @@ use flare_provider::{Documents, Result, ScanLane};
 use parking_lot::Mutex;
 
 use super::change::Change;
+use super::room::{Held, Room};
 
 /// A page of a lane, shared.
 pub struct SharedPage {
@@ -20,6 +21,8 @@ pub struct SharedPage {
     since: Option<Seq>,
     changes: Vec<Arc<Change>>,
     weight: usize,
+    /// Whoever still walks through it: it counts.
+    _room: Held,
 }
 
 /// A page as one feed walks through it.
@@ -27,6 +30,11 @@ pub struct SharedPage {
 pub struct Loaded(pub Arc<SharedPage>);
 
 impl Loaded {
+    /// Whether it has all that lies beyond a position, as far as it goes.
+    pub fn begins_at(&self, position: Seq) -> bool {
+        self.0.after <= position
+    }
+
     /// The first change beyond a position, or how far the page goes.
     pub fn next(&self, position: Seq) -> std::result::Result<&Arc<Change>, Seq> {
         let changes = &self.0.changes;
@@ -35,21 +43,34 @@ impl Loaded {
     }
 }
 
+/// A document that was read for its turn, with the head that its snapshot knew.
+pub struct Fetched {
+    /// The document.
+    pub change: Arc<Change>,
+    /// The newest change that was known then.
+    pub head: Seq,
+    _room: Held,
+}
+
 /// Reads pages and documents, and keeps the last pages for the next feed that is as far behind.
 pub struct Pages {
     documents: Arc<dyn Documents>,
-    /// Bound: `budget` bytes. When full: the oldest page goes.
+    /// Bound: `room`. When full: the oldest page goes.
     kept: Mutex<VecDeque<Arc<SharedPage>>>,
     rows: usize,
-    budget: usize,
+    /// For pages, kept here or walked through by a feed. When full: a page has one document.
+    room: Room,
+    /// For documents that wait for their turn. When full: what a sweep reads is not kept, and read again.
+    fetched: Room,
     /// One read of a lane at a time per node, so that feeds that are behind together share what is read.
     turn: tokio::sync::Mutex<()>,
 }
 
 impl Pages {
-    /// Reads `rows` documents at a time and keeps up to `budget` bytes of pages.
+    /// Reads `rows` documents at a time, and has `budget` bytes for pages, and as many for documents that wait.
     pub fn new(documents: Arc<dyn Documents>, rows: usize, budget: usize) -> Pages {
-        Pages { documents, kept: Mutex::default(), rows, budget, turn: tokio::sync::Mutex::new(()) }
+        let (room, fetched) = (Room::new(budget), Room::new(budget));
+        Pages { documents, kept: Mutex::default(), rows, room, fetched, turn: tokio::sync::Mutex::new(()) }
     }
 
     /// A page of what lies beyond `after`: the newest rows, of a snapshot that is no older than `newest_floor`, or
@@ -70,7 +91,7 @@ impl Pages {
             return Ok(Loaded(page));
         }
         let upto = Seq(u64::MAX);
-        let bytes = self.budget / 4;
+        let bytes = self.make_room();
         let scan = ScanLane { lane, after, upto, rows: self.rows, bytes };
         let page = match since {
             None => self.documents.scan(scan).await?,
@@ -78,18 +99,27 @@ impl Pages {
         };
         let changes: Vec<_> = page.documents.into_iter().map(Change::new).collect();
         let weight = changes.iter().map(|change| change.weight()).sum();
-        let page =
-            Arc::new(SharedPage { lane, after, upto: page.upto, head: page.head, since, changes, weight });
+        let (upto, head, room) = (page.upto, page.head, self.room.insist(weight));
+        let page = Arc::new(SharedPage { lane, after, upto, head, since, changes, weight, _room: room });
         let mut kept = self.kept.lock();
         kept.push_back(page.clone());
         let mut total: usize = kept.iter().map(|page| page.weight).sum();
-        while total > self.budget
+        while total > self.room.budget()
             && kept.len() > 1
             && let Some(gone) = kept.pop_front()
         {
             total -= gone.weight;
         }
         Ok(Loaded(page))
+    }
+
+    /// How many bytes the next page may have. Pages that only wait for another feed go first; what feeds are at work
+    /// with stays, and many of them have to make do with less at a time: in the end with a document each.
+    fn make_room(&self) -> usize {
+        let share = self.room.budget() / 4;
+        let mut kept = self.kept.lock();
+        while self.room.left() < share && kept.pop_front().is_some() {}
+        share.min(self.room.left()).max(1)
     }
 
     fn find(
@@ -110,10 +140,29 @@ impl Pages {
         kept.iter().rev().find(fits).cloned()
     }
 
-    /// One page of a sweep: rows only matter once, so it is not kept.
-    pub async fn sweep(&self, lane: LaneId, after: Seq, upto: Seq) -> Result<flare_provider::Page> {
-        let scan = ScanLane { lane, after, upto, rows: self.rows, bytes: self.budget / 4 };
+    /// One page of a sweep, with so many rows at most: they only matter once, so it is not kept.
+    pub async fn sweep(
+        &self,
+        lane: LaneId,
+        after: Seq,
+        upto: Seq,
+        rows: usize,
+    ) -> Result<flare_provider::Page> {
+        let scan = ScanLane { lane, after, upto, rows: self.rows.min(rows), bytes: self.room.budget() / 4 };
         self.documents.scan(scan).await
+    }
+
+    /// Keeps a document that a sweep has read until its turn comes, if there is room for it.
+    pub fn keep(&self, change: Arc<Change>, head: Seq) -> Option<Fetched> {
+        let room = self.fetched.take(change.weight())?;
+        Some(Fetched { change, head, _room: room })
+    }
+
+    /// Keeps a document that was read because its turn has come, whether there is room for it or not: it is sent next.
+    /// Bound: what may be sent at once, see [`Subscriber::may_fetch`](super::subscriber::Subscriber::may_fetch).
+    pub fn keep_for_its_turn(&self, change: Arc<Change>, head: Seq) -> Fetched {
+        let room = self.fetched.insist(change.weight());
+        Fetched { change, head, _room: room }
     }
 
     /// The first revision of a document at or beyond a change, with the head its snapshot knew.

@@ -20,6 +20,11 @@ impl<V> Seldom<V> {
         self.0.get_or_insert_default().insert(ordinal, value);
     }
 
+    /// A value.
+    pub fn get(&self, ordinal: &Ordinal) -> Option<&V> {
+        self.0.as_ref()?.get(ordinal)
+    }
+
     /// Takes a value out.
     pub fn remove(&mut self, ordinal: &Ordinal) -> Option<V> {
         let map = self.0.as_mut()?;
@@ -46,6 +51,7 @@ mod tests {
         assert_eq!(seldom.remove(&Ordinal(1)), None);
         seldom.insert(Ordinal(1), 'a');
         seldom.insert(Ordinal(2), 'b');
+        assert_eq!((seldom.get(&Ordinal(1)), seldom.get(&Ordinal(3))), (Some(&'a'), None));
         assert_eq!(seldom.remove(&Ordinal(2)), Some('b'));
         assert_eq!(
             (seldom.0.is_some(), seldom.remove(&Ordinal(1)), seldom.0.is_some()),

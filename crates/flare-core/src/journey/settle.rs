@@ -27,6 +27,9 @@ impl Shard {
         let asked_for = job.attempt.replay > 0 || job.attempt.attempts == 0 && job.attempt.seq <= settled;
         let late = (!asked_for).then(|| times.ended.since(job.change.document.updated_at));
         count(subscriber, &job, &judgement, ending, times, monotonic);
+        if subscriber.fortune.struggling() {
+            subscriber.let_go_of_documents();
+        }
         if let Some(drive) = subscriber.drive_of(&job) {
             drive.ends(&judgement.verdict);
         }

@@ -24,7 +24,9 @@ use super::compiled::HostKey;
 use super::connection::{Dialler, ReadLimits};
 use super::control::Report;
 use super::hosts::{Host, Starved};
+use super::loading::Era;
 use super::pages::Pages;
+use super::parking::Parking;
 use super::passive::PassiveLimits;
 use super::states::States;
 use super::subscriber::Subscriber;
@@ -105,8 +107,8 @@ pub struct Shard {
     pub by_number: HashMap<SubscriptionNumber, usize>,
     /// Those about which something was decided that is not durable yet. Bound: each once.
     pub decided: BTreeSet<SubscriptionNumber>,
-    /// Bound: each subscription once for each of its lanes.
-    parked: HashMap<LaneId, Vec<(usize, SubscriptionNumber)>>,
+    /// Feeds at the ends of their lanes.
+    pub(super) parked: Parking,
     /// By the index in `host_index`. Bound: those that its subscriptions send to, or that couriers are on the way to.
     pub hosts: Slab<Host>,
     pub(super) host_index: HashMap<HostKey, usize>,
@@ -132,6 +134,8 @@ pub struct Shard {
     pub in_flight: usize,
     /// Documents as clients last got them, for those who keep that.
     pub states: States,
+    /// The last era that began for a lane.
+    pub(super) eras: Era,
     /// The owner of every task of this thread.
     pub tasks: TaskTracker,
     me: Weak<RefCell<Shard>>,
@@ -216,7 +220,7 @@ impl Shard {
                 subscribers: Slab::new(),
                 by_number: HashMap::new(),
                 decided: BTreeSet::new(),
-                parked: HashMap::new(),
+                parked: Parking::default(),
                 hosts: Slab::new(),
                 host_index: HashMap::new(),
                 alarms: BinaryHeap::new(),
@@ -230,6 +234,7 @@ impl Shard {
                 drained: Rc::default(),
                 in_flight: 0,
                 states,
+                eras: Era::default(),
                 tasks,
                 me: me.clone(),
             })
@@ -257,10 +262,10 @@ impl Shard {
     /// Lanes have moved: whoever is parked at their end has something to read.
     fn lanes_moved(&mut self, lanes: Vec<LaneId>) {
         for lane in lanes {
-            for (key, number) in self.parked.remove(&lane).unwrap_or_default() {
+            for (key, number) in self.parked.wake(lane) {
                 let Some(subscriber) = self.subscriber(key, number) else { continue };
                 let Some(slot) = subscriber.lanes.get_mut(lane.index) else { continue };
-                slot.parked = false;
+                slot.parked = None;
                 subscriber.mark_unread(lane.index);
                 self.ready(key);
             }
@@ -271,15 +276,13 @@ impl Shard {
     pub fn park(&mut self, key: usize, lane: u8) -> bool {
         let subscriber = &mut self.subscribers[key];
         let slot = &mut subscriber.lanes[usize::from(lane)];
-        if slot.parked {
+        if slot.parked.is_some() {
             return true;
         }
         if !slot.tail.park(slot.feed.position(), self.thread) {
             return false;
         }
-        slot.parked = true;
-        let (number, lane) = (subscriber.compiled.number, slot.tail.lane());
-        self.parked.entry(lane).or_default().push((key, number));
+        slot.parked = Some(self.parked.park(slot.tail.lane(), key, subscriber.compiled.number));
         true
     }
 

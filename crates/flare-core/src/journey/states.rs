@@ -3,7 +3,7 @@
 //!
 //! Only subscriptions that keep states come here; see `flare_model::feed` for which state is believed and why.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use flare_model::document::{Document, Row};
@@ -33,8 +33,11 @@ pub struct States {
     budget: usize,
     /// A document that is larger is not kept: its client is sent the whole each time.
     largest: usize,
-    /// Reads under way. Bound: one for each lane and each retry of the subscriptions that keep states.
-    reading: HashSet<StateKey>,
+    /// Reads under way that are not overtaken, each with its number; those of one state that overlap share it. Bound:
+    /// one for each lane and each retry of the subscriptions that keep states.
+    reading: HashMap<StateKey, u64>,
+    /// The number of the last read. Without it a read that was overtaken would be taken for one that began after that.
+    reads: u64,
 }
 
 /// Who waits for a state.
@@ -50,13 +53,13 @@ impl States {
     /// With so many bytes, for documents up to this size.
     pub fn new(budget: usize, largest: usize) -> States {
         let (young, old, reading) = Default::default();
-        States { young, old, bytes: 0, budget, largest, reading }
+        States { young, old, bytes: 0, budget, largest, reading, reads: 0 }
     }
 
     /// Nothing is known of some feeds any more: another thread may have changed them.
     pub fn forget(&mut self, feeds: &[FeedId]) {
         let others = |(feed, _, _): &StateKey| !feeds.contains(feed);
-        self.reading.retain(others);
+        self.reading.retain(|key, _| others(key));
         self.young.retain(|key, _| others(key));
         self.old.retain(|key, _| others(key));
     }
@@ -68,6 +71,26 @@ impl States {
         let known = self.old.remove(key)?;
         self.put(*key, known.clone());
         Some(known)
+    }
+
+    /// A state is about to be read from the ledger. Answers the number of the read.
+    fn begin_read(&mut self, key: StateKey) -> u64 {
+        self.reads += 1;
+        *self.reading.entry(key).or_insert(self.reads)
+    }
+
+    /// A state was read, and is kept unless the document was delivered meanwhile: then it is not the newest.
+    fn end_read(&mut self, key: StateKey, read: u64, found: Known) {
+        if self.reading.get(&key) == Some(&read) {
+            self.reading.remove(&key);
+            self.put(key, found);
+        }
+    }
+
+    /// What the client has is known from now on. What is being read is older than this.
+    fn overtake(&mut self, key: StateKey, known: Known) {
+        self.reading.remove(&key);
+        self.put(key, known);
     }
 
     fn put(&mut self, key: StateKey, known: Known) {
@@ -126,9 +149,7 @@ impl Shard {
         };
         let state_key = (slot.id, slot.feed.life(), attempt.ordinal);
         let full = slot.feed.keeping_bytes() > UNRECORDED;
-        // What is being read is older than this.
-        self.states.reading.remove(&state_key);
-        self.states.put(state_key, state);
+        self.states.overtake(state_key, state);
         if full {
             self.mark_dirty(key, lane, true);
         }
@@ -139,8 +160,7 @@ impl Shard {
         let slot = &mut self.subscribers[key].lanes[usize::from(lane)];
         slot.feed.forget_state(ordinal);
         let state_key = (slot.id, slot.feed.life(), ordinal);
-        self.states.reading.remove(&state_key);
-        self.states.put(state_key, None);
+        self.states.overtake(state_key, None);
     }
 
     fn known_state(&mut self, key: usize, lane: u8, ordinal: Ordinal) -> Option<Known> {
@@ -152,31 +172,27 @@ impl Shard {
         let subscriber = &mut self.subscribers[key];
         let number = subscriber.compiled.number;
         let slot = &mut subscriber.lanes[usize::from(lane)];
-        let (feed, life) = (slot.id, slot.feed.life());
+        let (feed, life, era) = (slot.id, slot.feed.life(), slot.era);
         if let Waiting::Reader = waiting {
             slot.loading = true;
         }
-        self.states.reading.insert((feed, life, ordinal));
+        let reading = self.states.begin_read((feed, life, ordinal));
         let (shard, shared) = (self.handle(), self.shared.clone());
         self.tasks.spawn_local(async move {
             let read = || shared.ledger.state(feed, life, ordinal);
             let Some(found) = insist(&shared, read).await else { return };
             let mut shard = shard.borrow_mut();
-            // Unless the document was delivered meanwhile: then what was read is not the newest.
-            if shard.states.reading.remove(&(feed, life, ordinal)) {
-                shard.states.put((feed, life, ordinal), found.map(Arc::new));
-            }
-            let Some(subscriber) = shard.subscriber(key, number) else { return };
+            shard.states.end_read((feed, life, ordinal), reading, found.map(Arc::new));
             match waiting {
                 Waiting::Reader => {
-                    let Some(slot) = subscriber.lanes.get_mut(lane) else { return };
+                    let Some(slot) = shard.slot_of_era((key, number, lane), era) else { return };
                     slot.loading = false;
-                    subscriber.mark_unread(lane);
+                    shard.subscribers[key].mark_unread(lane);
+                    shard.ready(key);
                 }
                 // What is due of a lane that is gone by now is found again where it went.
-                Waiting::Retry => subscriber.due.push_front((lane, ordinal)),
+                Waiting::Retry => shard.due_again(key, number, lane, ordinal),
             }
-            shard.ready(key);
         });
     }
 }
@@ -209,10 +225,39 @@ mod tests {
         assert_eq!(states.get(&key(0)), Some(None), "that there is none is known too");
         states.put(key(7), state(50_000));
         assert!(states.get(&key(7)).is_some(), "one is kept however large");
-        states.reading.insert(key(8));
+        states.begin_read(key(8));
         states.forget(&[FeedId { lane: 9, ..key(7).0 }]);
-        assert!(states.get(&key(7)).is_some() && states.reading.contains(&key(8)));
+        assert!(states.get(&key(7)).is_some() && states.reading.contains_key(&key(8)));
         states.forget(&[key(7).0]);
         assert!(states.get(&key(7)).is_none() && states.reading.is_empty());
+    }
+
+    #[test]
+    fn a_read_that_was_overtaken_tells_nothing_even_while_a_later_one_is_under_way() {
+        let mut states = States::new(1, usize::MAX);
+        let early = states.begin_read(key(1));
+        states.overtake(key(1), state(1));
+        // Others use up the room, so that it has to be read again.
+        states.put(key(2), None);
+        states.put(key(3), None);
+        assert!(states.get(&key(1)).is_none());
+        let late = states.begin_read(key(1));
+        states.end_read(key(1), early, state(7));
+        assert!(states.get(&key(1)).is_none(), "what was read early is not what the client has");
+        states.end_read(key(1), late, state(2));
+        assert_eq!(states.get(&key(1)), Some(state(2)));
+        states.forget(&[key(1).0]);
+        states.end_read(key(1), early, state(7));
+        assert!(states.get(&key(1)).is_none(), "nor after another thread had it");
+    }
+
+    #[test]
+    fn reads_of_one_state_that_overlap_do_not_overtake_each_other() {
+        let mut states = States::new(1000, usize::MAX);
+        let (reader, retry) = (states.begin_read(key(1)), states.begin_read(key(1)));
+        states.end_read(key(1), reader, state(1));
+        assert_eq!(states.get(&key(1)), Some(state(1)));
+        states.end_read(key(1), retry, state(1));
+        assert_eq!(states.get(&key(1)), Some(state(1)));
     }
 }

@@ -8,7 +8,6 @@ use flare_model::feed::Feed;
 use flare_model::ids::{FeedId, Ordinal};
 use flare_model::time::Timestamp;
 
-use super::change::Change;
 use super::compiled::Compiled;
 use super::concurrency::Borrowed;
 use super::courier::Job;
@@ -16,12 +15,18 @@ use super::decision::Decision;
 use super::history::Looked;
 use super::homes::Spread;
 use super::lanes::{Lanes, Noted};
+use super::loading::Era;
 use super::pace::{Bucket, Fortune};
-use super::pages::Loaded;
+use super::pages::{Fetched, Loaded};
+use super::parking::Place;
 use super::passive::{Drive, Leases, Passive};
 use super::seldom::Seldom;
+use super::sweeping::Sweeping;
 use super::tail::LaneTail;
 use tokio::sync::oneshot;
+
+/// So many documents are read at once for whoever takes them from a passive subscription.
+const FETCHES: u32 = 16;
 
 /// Whether a subscription may begin attempts.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,15 +97,17 @@ pub struct FeedLane {
     pub noted: Noted,
     /// In `unread`.
     pub queued: bool,
-    /// In the lane's list of those parked at its end.
-    pub parked: bool,
+    /// Where it is in the list of those parked at the end of its lane, if it is.
+    pub parked: Option<Place>,
     /// A part of the store, while the feed is behind the tail.
     pub page: Option<Loaded>,
     /// A page or document is being read.
     pub loading: bool,
-    /// Documents read for a retry. Bound: those in `due`.
-    pub fetched: Seldom<(Arc<Change>, flare_model::ids::Seq)>,
-    /// Next revisions that were looked for, where every one is sent. Bound: those in `due`.
+    /// Which reads are for it as it is now.
+    pub era: Era,
+    /// Documents read by a sweep or for a retry. Bound: see [`Pages`](super::pages::Pages).
+    pub fetched: Seldom<Fetched>,
+    /// Next revisions that were looked for, where every one is sent. Bound: see [`Subscriber::may_fetch`].
     pub looked: Seldom<Looked>,
     /// In the recorder's list.
     pub dirty: bool,
@@ -111,8 +118,8 @@ pub struct FeedLane {
     /// Handed over by the sweep, or owed another revision, to be sent once recorded. Bound: a page, and those that
     /// wait.
     pub swept: Vec<Ordinal>,
-    /// The sweep's page is being read.
-    pub sweeping: bool,
+    /// What its sweep is doing.
+    pub sweeping: Sweeping,
     /// Documents being read for a retry.
     pub fetching: u32,
     /// Attempts open now, leases apart.
@@ -217,6 +224,25 @@ impl Subscriber {
     /// How many documents wait for a retry.
     pub fn waiting(&self) -> usize {
         self.lanes.noted().waiting as usize
+    }
+
+    /// Whether one more document may be read because its turn has come: as many as may be sent now. What was read is at
+    /// the front of `due`, and taken before more is read.
+    pub fn may_fetch(&self) -> bool {
+        let most = match self.passive {
+            Some(_) => FETCHES,
+            None => self.room().saturating_sub(self.in_flight).max(1),
+        };
+        self.lanes.iter().map(|slot| slot.fetching).sum::<u32>() < most
+    }
+
+    /// Lets go of documents in memory that cannot be sent soon: they are read again when their turn comes.
+    pub fn let_go_of_documents(&mut self) {
+        for slot in self.lanes.iter_mut() {
+            slot.page = None;
+            slot.fetched.clear();
+            slot.looked.clear();
+        }
     }
 
     /// Puts a lane among those with something unread.

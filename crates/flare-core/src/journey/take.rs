@@ -14,6 +14,7 @@ use super::change::Change;
 use super::courier::Job;
 use super::history::Due;
 use super::interest::{self, Turn};
+use super::pages::Fetched;
 use super::passive::Drive;
 use super::shard::{Alarm, Shard};
 use super::states::Waiting;
@@ -25,7 +26,7 @@ use crate::steps;
 const ROWS_PER_TURN: usize = 512;
 
 /// While a client fails, at most so many documents wait for it; the rest stays in the log.
-const WAITING_WHILE_STRUGGLING: usize = 16;
+pub(super) const WAITING_WHILE_STRUGGLING: usize = 16;
 
 enum Found {
     Job(Attempt, Arc<Change>),
@@ -35,6 +36,15 @@ enum Found {
     LaterMore,
     /// More rows to look at, not before this time: its expressions have had the thread for long enough.
     NotBefore(Duration),
+}
+
+/// The newest row of a document that waits.
+enum Newest {
+    Change(Arc<Change>),
+    /// Nothing is owed of it, or it is in flight.
+    Nothing,
+    /// It has to be read from the store.
+    Unread,
 }
 
 impl Shard {
@@ -185,9 +195,25 @@ impl Shard {
                         self.mark_dirty(key, lane, true);
                         return None;
                     }
+                    Due::Later => {
+                        self.subscribers[key].due.push_front((lane, ordinal));
+                        return None;
+                    }
                 }
             }
-            let Some(change) = self.newest(key, lane, ordinal) else { continue };
+            let change = match self.newest(key, lane, ordinal) {
+                Newest::Change(change) => change,
+                Newest::Nothing => continue,
+                Newest::Unread if self.subscribers[key].may_fetch() => {
+                    self.fetch(key, lane, ordinal);
+                    continue;
+                }
+                // As many are being read as may be. Each of them, when it is there, has this looked at again.
+                Newest::Unread => {
+                    self.subscribers[key].due.push_front((lane, ordinal));
+                    return None;
+                }
+            };
             let block = self.shared.limits.issue_block;
             let subscriber = &mut self.subscribers[key];
             let slot = &mut subscriber.lanes[usize::from(lane)];
@@ -207,34 +233,39 @@ impl Shard {
             let slot = &mut subscriber.lanes[usize::from(lane)];
             let clock = &*self.shared.clock;
             let attempt = interest::retry(&subscriber.compiled, &mut slot.feed, &change, state, clock);
+            slot.fetched.remove(&ordinal);
+            let outdated = attempt.is_none() && slot.feed.may_be_retried(ordinal);
             self.mark_dirty(key, lane, false);
             match attempt {
                 Some(attempt) => return Some((lane, attempt, change)),
+                // A later change of it was passed over in the tail, because its tombstone is about to go: nobody
+                // knows here what there is now.
+                None if outdated => self.fetch(key, lane, ordinal),
                 None => sweeping::go_on(self, key),
             }
         }
         None
     }
 
-    /// The newest row of a document that waits; when it has to be read from the store it comes back to `due`.
-    fn newest(&mut self, key: usize, lane: u8, ordinal: Ordinal) -> Option<Arc<Change>> {
+    /// The newest row of a document that waits, if it is in memory. What was read for it stays there until it is decided
+    /// on: it may have to wait for a mark, or for the state that its client has.
+    fn newest(&mut self, key: usize, lane: u8, ordinal: Ordinal) -> Newest {
         let slot = &mut self.subscribers[key].lanes[usize::from(lane)];
         let wanted = slot.feed.waiting().contains_key(&ordinal) || slot.feed.is_to_be_decided_again(ordinal);
         if !wanted || slot.feed.is_open(ordinal) {
             slot.fetched.remove(&ordinal);
-            return None;
+            return Newest::Nothing;
         }
-        let fetched = slot.fetched.remove(&ordinal);
         if let Some(change) = slot.tail.newest(ordinal) {
-            return Some(change);
+            return Newest::Change(change);
         }
-        if let Some((change, head)) = fetched
-            && slot.tail.still_newest(ordinal, change.row().seq, head) == Some(true)
+        if let Some(Fetched { change, head, .. }) = slot.fetched.get(&ordinal)
+            && slot.tail.still_newest(ordinal, change.row().seq, *head) == Some(true)
         {
-            return Some(change);
+            return Newest::Change(change.clone());
         }
-        self.fetch(key, lane, ordinal);
-        None
+        slot.fetched.remove(&ordinal);
+        Newest::Unread
     }
 
     /// The next change beyond a feed's position, lanes in turn.

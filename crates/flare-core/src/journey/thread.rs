@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flare_model::feed::{Feed, SweepKind};
+use flare_model::feed::Feed;
 use flare_model::ids::{FeedId, Ordinal, Seq, SubscriptionNumber};
 use flare_model::time::Timestamp;
 use flare_provider::Opened;
@@ -21,12 +21,13 @@ use super::decision::Decision;
 use super::errand;
 use super::homes::Spread;
 use super::lanes::{Lanes, Noted};
+use super::loading::Era;
 use super::pace::Fortune;
 use super::recorder;
 use super::shard::{Shard, Shared};
 use super::subscriber::{FeedLane, Standstill, Stood, Subscriber};
 use super::survey;
-use super::sweeping;
+use super::sweeping::{self, Sweeping};
 use super::tail::{Bell, Tails};
 use super::trial;
 
@@ -95,7 +96,7 @@ async fn stop(shard: &Rc<RefCell<Shard>>, recording: tokio::task::JoinHandle<()>
     recorder::write_all(shard).await;
 }
 
-fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
+pub(super) fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
     let mut shard = shard.borrow_mut();
     let shard = &mut *shard;
     match command {
@@ -245,14 +246,15 @@ impl Shard {
                 looked: Default::default(),
                 hurries: false,
                 queued: false,
-                parked: false,
+                parked: None,
                 page: None,
                 loading: false,
+                era: Era::default(),
                 fetched: Default::default(),
                 dirty: false,
                 wants_record: false,
                 swept: Vec::new(),
-                sweeping: false,
+                sweeping: Sweeping::Rests,
                 fetching: 0,
                 in_flight: 0,
                 leaving: None,
@@ -301,6 +303,9 @@ impl Shard {
 
     /// Lanes that came are looked at, and what waits in them gets its alarms.
     fn begin_lanes(&mut self, key: usize, came: &[u8]) {
+        for lane in came {
+            self.begin_era(key, *lane);
+        }
         self.follow(key);
         self.watch_leases(key, came);
         self.set_going(key, came);
@@ -316,6 +321,7 @@ impl Shard {
         let revisions = self.subscribers[key].compiled.spec.revisions;
         for lane in self.subscribers[key].lanes.numbers() {
             if self.subscribers[key].lanes[usize::from(lane)].follow(revisions) {
+                self.begin_era(key, lane);
                 self.subscribers[key].mark_unread(lane);
                 self.mark_dirty(key, lane, true);
             }
@@ -355,7 +361,7 @@ impl Shard {
         };
         subscriber.due.extend(again);
         for lane in lanes {
-            if subscriber.lanes.get(*lane).is_some_and(|slot| !slot.parked) {
+            if subscriber.lanes.get(*lane).is_some_and(|slot| slot.parked.is_none()) {
                 subscriber.mark_unread(*lane);
             }
         }
@@ -374,7 +380,11 @@ impl Shard {
         self.share_concurrency(key);
         self.follow(key);
         let subscriber = &mut self.subscribers[key];
-        // It may stand in the queue of the host it had: that queue serves it once more, which is harmless.
+        if subscriber.queued && subscriber.host != hosts[1] {
+            // The host it had may be left alone for long, and the one that it has now need not wait for that.
+            subscriber.queued = false;
+            self.hosts[subscriber.host].ready.retain(|waiting| *waiting != key);
+        }
         subscriber.host = hosts[1];
         let before = std::mem::replace(&mut subscriber.hosts, hosts);
         self.leave_hosts(before);
@@ -401,6 +411,7 @@ impl Shard {
             self.forget_decision(number);
         }
         let stood = self.subscribers[key].stand(standstill, now);
+        self.subscribers[key].let_go_of_documents();
         self.drive_may_end(key);
         self.rest_when_quiet(key);
         let Some(stood) = stood else { return };
@@ -430,17 +441,6 @@ impl Shard {
         }
     }
 
-    pub(super) fn remove(&mut self, number: SubscriptionNumber) {
-        self.forget_decision(number);
-        if let Some(key) = self.by_number.remove(&number) {
-            let removed = self.subscribers.remove(key);
-            self.leave_hosts(removed.hosts);
-            if let Some(borrowed) = removed.borrowed {
-                self.borrow_no_more(number, &borrowed);
-            }
-        }
-    }
-
     pub(super) fn record_now(&mut self, number: SubscriptionNumber, reply: oneshot::Sender<()>) {
         let Some(&key) = self.by_number.get(&number) else {
             let _ = reply.send(());
@@ -465,33 +465,15 @@ impl Shard {
         }
         subscriber.due.clear();
         for slot in subscriber.lanes.iter_mut() {
-            slot.page = None;
-            slot.fetched.clear();
-            slot.looked.clear();
             slot.swept.clear();
             slot.feed.begin_again(slot.tail.head());
         }
         for lane in subscriber.lanes.numbers() {
+            self.begin_era(key, lane);
             // Parked at the end of its lane, it would wait for the next change.
             self.subscribers[key].mark_unread(lane);
             self.mark_dirty(key, lane, false);
         }
-        true
-    }
-
-    fn begin_sweep(&mut self, number: SubscriptionNumber, kind: SweepKind, replay: u64) -> bool {
-        let Some(&key) = self.by_number.get(&number) else { return false };
-        let lanes = &mut self.subscribers[key].lanes;
-        if lanes.iter().any(|lane| lane.feed.sweeping().is_some()) {
-            return false;
-        }
-        for lane in lanes.iter_mut().filter(|lane| lane.feed.position() > Seq(0)) {
-            lane.feed.start_sweep(kind, replay);
-        }
-        for lane in lanes.numbers() {
-            self.mark_dirty(key, lane, false);
-        }
-        sweeping::go_on(self, key);
         true
     }
 }

@@ -218,6 +218,12 @@ impl Feed {
         self.few.again.contains_key(&ordinal)
     }
 
+    /// Whether something is owed of this document that [`Feed::retry`] could decide now.
+    pub fn may_be_retried(&self, ordinal: Ordinal) -> bool {
+        let owed = self.waiting.contains_key(&ordinal) || self.is_to_be_decided_again(ordinal);
+        owed && !self.is_open(ordinal) && !self.is_unrecorded(ordinal)
+    }
+
     /// What the client has.
     pub fn held(&self) -> &RoaringTreemap {
         &self.held

@@ -110,7 +110,7 @@ impl Feed {
         }
     }
 
-    fn set_held(&mut self, ordinal: Ordinal, has: bool) {
+    pub(super) fn set_held(&mut self, ordinal: Ordinal, has: bool) {
         let changed = if has { self.held.insert(ordinal.0) } else { self.held.remove(ordinal.0) };
         if changed {
             self.delta.held.insert(ordinal, has);

@@ -140,6 +140,27 @@ impl Feed {
         (row.seq <= self.read || settled) && !(busy && self.rules.keeps(Rule::SweepWaits))
     }
 
+    /// A document that is owed is not in the log any more, of which the newest change was `head` when it was looked for:
+    /// its tombstone was removed. Nothing can be told of it ever again, so nothing is owed, and nothing is known to be
+    /// with the client: what is with it was known, or the tombstone would have stayed. False while the log may just not
+    /// have been seen as far as the change that is owed, and when nothing is.
+    pub fn gone(&mut self, ordinal: Ordinal, head: Seq) -> bool {
+        let owed = self.waiting.get(&ordinal).map(|standing| standing.seq);
+        let owed = owed.max(self.few.again.get(&ordinal).copied());
+        if owed.is_none_or(|seq| seq > head) || self.open.contains_key(&ordinal) {
+            return false;
+        }
+        if let Some(hole) = self.few.take_again(&ordinal) {
+            self.holes.remove(&hole);
+        }
+        self.few.take_unjudged(ordinal.0);
+        self.few.take_more(&ordinal);
+        self.clear_standing(ordinal);
+        self.set_held(ordinal, false);
+        self.delta.dirty = true;
+        true
+    }
+
     /// Drops a dead letter. What the client has, and any doubt about it, stays as it is.
     pub fn drop_dead(&mut self, ordinal: Ordinal, seq: Seq) -> bool {
         if !self.few.take_dead(ordinal.0) {

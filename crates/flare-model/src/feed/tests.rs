@@ -368,3 +368,33 @@ fn a_feed_that_begins_again_twice_does_so_once() {
     assert_eq!(begun(1).dropped, [Ordinal(1)]);
     assert_eq!(begun(2), begun(1));
 }
+
+#[test]
+fn a_document_that_is_gone_is_owed_no_more() {
+    let mut feed = feed();
+    read(&mut feed, &row(1, 1));
+    feed.settle(Ordinal(1), Verdict::Delivered);
+    read(&mut feed, &Row { deleted: true, ..row(1, 5) });
+    assert!(!feed.gone(Ordinal(1), Seq(9)), "an attempt that is open ends first");
+    feed.settle(Ordinal(1), failure(1));
+    record(&mut feed);
+    assert!(!feed.gone(Ordinal(1), Seq(4)), "a log that is seen only so far does not know it yet");
+    assert!(feed.waiting().contains_key(&Ordinal(1)));
+    assert!(feed.gone(Ordinal(1), Seq(5)));
+    assert!(feed.waiting().is_empty() && feed.held().is_empty() && feed.doubt().is_empty());
+    assert!(!feed.gone(Ordinal(1), Seq(5)), "nothing is owed");
+    let Taken { record, .. } = feed.take_record().expect("there is something to record");
+    assert_eq!((record.cleared, record.dropped), (vec![Ordinal(1)], vec![Ordinal(1)]));
+    assert_eq!(record.cursor, Seq(0), "the recorded cursor rests until all is judged");
+}
+
+#[test]
+fn a_document_that_is_gone_while_it_was_to_be_decided_again_holds_nothing_back() {
+    let mut feed = feed();
+    read(&mut feed, &row(1, 1));
+    assert_eq!(feed.read(&Row { deleted: true, ..row(1, 2) }, &mut Everything), Met::Busy);
+    assert_eq!(feed.settle(Ordinal(1), Verdict::Delivered), Settled::Again);
+    assert!(feed.may_be_retried(Ordinal(1)));
+    assert!(feed.gone(Ordinal(1), Seq(2)));
+    assert_eq!((feed.cursor(), feed.may_be_retried(Ordinal(1))), (Seq(2), false));
+}

@@ -56,6 +56,7 @@ mod signatures;
 mod simulate;
 mod stopping;
 mod subscriptions;
+mod sweeps;
 mod telemetry;
 mod trials;
 mod troubled;

@@ -28,6 +28,7 @@ pub use stream::{Open, Stream, StreamOrder};
 pub use token::Token;
 
 use super::shard::Shard;
+use super::sweeping::Sweeping;
 
 /// Bounds of passive mode.
 #[derive(Clone, Copy, Debug)]
@@ -151,7 +152,7 @@ impl Shard {
         for lane in subscriber.lanes.numbers() {
             let slot = &subscriber.lanes[usize::from(lane)];
             // It stays parked, and the bell finds it there.
-            if slot.parked && slot.tail.head() > slot.feed.position() {
+            if slot.parked.is_some() && slot.tail.head() > slot.feed.position() {
                 subscriber.mark_unread(lane);
             }
         }
@@ -161,7 +162,8 @@ impl Shard {
     /// take in a moment.
     fn is_loading(&self, key: usize) -> bool {
         self.subscribers[key].lanes.iter().any(|slot| {
-            slot.loading || slot.wants_record || slot.sweeping || slot.fetching > 0 || !slot.swept.is_empty()
+            let sweeps = slot.sweeping == Sweeping::Reads;
+            slot.loading || slot.wants_record || sweeps || slot.fetching > 0 || !slot.swept.is_empty()
         })
     }
 

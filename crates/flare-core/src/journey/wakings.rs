@@ -1,0 +1,299 @@
+//! Tests: whoever stands still on a delivery thread has something that wakes him, and what was read from the store in
+//! another time is not used. With every limit at 1, and in every order of a few things.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use flare_model::feed::{Action, SweepKind};
+use flare_model::ids::SubscriptionNumber;
+use flare_model::time::Timestamp;
+use flare_provider::Start;
+use serde_json::json;
+use tokio::sync::oneshot;
+
+use super::control::Command;
+use super::courier::Job;
+use super::judge::Ending;
+use super::subscriber::Standstill;
+use super::world::{Small, World, taken, timed_out, until};
+use crate::door::Chance;
+
+const TINY: Small = Small { limit: 1, lanes: 1, bytes: 1 };
+const REPLAY: SweepKind = SweepKind::Replay { since: Timestamp::from_millis(i64::MIN) };
+
+async fn sweep(world: &World, number: SubscriptionNumber, replay: u64) {
+    assert!(world.ask(|reply| Command::Sweep(number, REPLAY, replay, reply)).await, "none is under way");
+}
+
+fn stand(world: &World, number: SubscriptionNumber, standstill: Standstill) {
+    world.obey(Command::Stand { number, standstill, paused_since: None });
+}
+
+#[test]
+fn a_sweep_gives_a_client_that_struggles_something_to_be_tried_with() {
+    World::run(TINY, async |world| {
+        let number = world.subscribe(json!({}), Start::Now).await;
+        for document in 0..3 {
+            world.say(document, Some(1)).await;
+            world.settle(world.next().await, &timed_out());
+        }
+        assert_eq!(world.inspect(number).await.dead_letters, 3);
+        sweep(&world, number, 1).await;
+        world.settle(world.next().await, &timed_out());
+        for _ in 0..2 {
+            world.settle(world.next().await, &taken());
+        }
+        let seen = world.inspect(number).await;
+        assert_eq!((seen.dead_letters, seen.held, seen.sweep), (1, 2, None));
+    });
+}
+
+#[test]
+fn a_sweep_that_meets_a_document_in_flight_goes_on_when_that_has_ended() {
+    World::run(Small { limit: 10, ..TINY }, async |world| {
+        let number = world.subscribe(json!({}), Start::Now).await;
+        world.say(1, Some(1)).await;
+        let open = world.next().await;
+        sweep(&world, number, 1).await;
+        // What it waits for is the end of the attempt, and no time: nothing is read meanwhile.
+        let stands = || {
+            let shard = world.shard.borrow();
+            let key = shard.by_number[&number];
+            let slot = &shard.subscribers[key].lanes[0];
+            (slot.sweeping == super::sweeping::Sweeping::Before(open.attempt.ordinal)).then_some(())
+        };
+        until("the sweep stands before it", stands).await;
+        world.settle(open, &taken());
+        let again = world.next().await;
+        assert_eq!((again.attempt.replay, again.attempt.action), (1, Action::Update));
+        world.settle(again, &taken());
+        assert!(world.inspect(number).await.sweep.is_none());
+    });
+}
+
+#[test]
+fn a_page_read_before_a_feed_began_again_is_not_used() {
+    World::run(TINY, async |world| {
+        let number = world.subscribe(json!({}), Start::Now).await;
+        for document in 0..4 {
+            world.say(document, Some(1)).await;
+            world.settle(world.next().await, &taken());
+        }
+        // It is behind the tail, and its page is on its way.
+        stand(&world, number, Standstill::Paused);
+        for document in 4..8 {
+            world.say(document, Some(1)).await;
+        }
+        world.hold_reads();
+        stand(&world, number, Standstill::None);
+        assert!(world.take().is_none(), "what comes next has to be read");
+        stand(&world, number, Standstill::Disabled);
+        assert!(world.ask(|reply| Command::BeginAgain(number, reply)).await);
+        stand(&world, number, Standstill::None);
+        world.reads_have_ended().await;
+        let mut told = Vec::new();
+        for _ in 0..8 {
+            let job = world.next().await;
+            told.push(job.change.document.url.to_string());
+            world.settle(job, &taken());
+        }
+        told.sort();
+        let all: Vec<_> = (0..8).map(|document| format!("http://h/{document}")).collect();
+        assert_eq!(told, all, "everything is sent again");
+    });
+}
+
+#[test]
+fn a_page_read_before_a_subscription_left_and_came_back_is_not_used() {
+    World::run(Small { limit: 2, ..TINY }, async |world| {
+        let number = world.subscribe(json!({}), Start::Now).await;
+        for document in 0..6 {
+            world.say(document, Some(1)).await;
+        }
+        let open = world.next().await;
+        // The first is in flight; what lies beyond the second is read.
+        let second = world.next().await;
+        world.settle(second, &taken());
+        world.hold_reads();
+        assert!(world.take().is_none());
+        world.settle(open, &taken());
+        // It goes without a word and comes back to the same place, where only what was recorded is known.
+        world.ask(|reply| Command::Remove(number, reply)).await;
+        world.open(world.compiled(number, json!({}), 0)).await;
+        world.reads_have_ended().await;
+        let mut held = 0;
+        while held < 6 {
+            world.settle(world.next().await, &taken());
+            held = world.inspect(number).await.held;
+        }
+    });
+}
+
+#[test]
+fn a_standing_for_a_document_that_is_gone_is_cleared_and_makes_room_for_others() {
+    World::run(TINY, async |world| {
+        let number = world.subscribe(json!({"delivery": {"retry": {"interval": "1ms"}}}), Start::Now).await;
+        world.say(1, Some(1)).await;
+        world.settle(world.next().await, &taken());
+        world.say(1, None).await;
+        world.settle(world.next().await, &taken());
+        let lane = world.resource.lane_of("http://h/1");
+        let row = world.store.documents.get(lane, "http://h/1").await.unwrap().unwrap().row;
+        let before = Timestamp::from_millis(i64::MAX);
+        let keep = Default::default();
+        // Nobody needs it, so it goes, and just then somebody asks for it.
+        let went = world.store.documents.remove_tombstones(lane, row.seq, before, &keep, 10).await;
+        assert_eq!(went.unwrap(), 1);
+        world.say(2, Some(1)).await;
+        world.settle(world.next().await, &taken());
+        let asked = world.ask(|reply| Command::Request(number, vec![(lane.index, row)], 1, reply)).await;
+        assert_eq!(asked, 1);
+        // There is room for one that waits: it is not taken for ever.
+        world.say(3, Some(1)).await;
+        let job = world.next().await;
+        assert_eq!(&*job.change.document.url, "http://h/3");
+        world.settle(job, &taken());
+        until("nothing waits", || {
+            let shard = world.shard.borrow();
+            (shard.subscribers[0].lanes[0].feed.waiting().is_empty()).then_some(())
+        })
+        .await;
+        assert_eq!(world.inspect(number).await.lagging, 0);
+    });
+}
+
+#[test]
+fn what_is_deleted_sleeps_at_no_lane() {
+    World::run(Small { lanes: 3, ..TINY }, async |world| {
+        for _ in 0..3 {
+            let number = world.subscribe(json!({}), Start::Now).await;
+            assert!(world.take().is_none(), "all of it sleeps");
+            world.ask(|reply| Command::Remove(number, reply)).await;
+            assert!(
+                world.store.catalog.delete(flare_provider::EntityKind::Subscription, "sub").await.unwrap()
+            );
+        }
+        for lane in world.resource.lanes() {
+            assert_eq!(world.shard.borrow_mut().parked.wake(lane), []);
+        }
+    });
+}
+
+#[test]
+fn a_subscription_that_moves_to_another_host_does_not_wait_for_the_one_it_had() {
+    World::run(TINY, async |world| {
+        let number = world.subscribe(json!({}), Start::Now).await;
+        world.say(1, Some(1)).await;
+        until("it stands in the queue of its host", || {
+            (!world.shard.borrow().hosts[0].ready.is_empty()).then_some(())
+        })
+        .await;
+        // It still tells that host of deletes.
+        let actions = json!({"delete": {"url": "http://127.0.0.1:9/"}});
+        let endpoint = json!({"url": "http://127.0.0.1:8/", "actions": actions});
+        world.obey(Command::Replace(world.compiled(number, json!({"endpoint": endpoint}), 0)));
+        let host = world.shard.borrow().subscribers[0].host;
+        assert!(world.shard.borrow().hosts.len() == 2 && host != 0);
+        let job = until("its new host has it", || world.shard.borrow_mut().next_job(host)).await;
+        world.settle(job, &taken());
+        assert_eq!(world.inspect(number).await.held, 1);
+    });
+}
+
+fn some_ending(chance: &Chance) -> Ending {
+    if chance.bits().is_multiple_of(2) { taken() } else { timed_out() }
+}
+
+/// What may happen, one at a time.
+async fn something_happens(
+    world: &Rc<World>,
+    number: SubscriptionNumber,
+    chance: &Chance,
+    open: &mut Vec<Job>,
+) {
+    let pick = |among: u64| chance.bits() % among;
+    match pick(12) {
+        0 | 1 => world.say(pick(8), Some(pick(1 << 40) as i64)).await,
+        2 => world.say(pick(8), None).await,
+        3 => {
+            let (reply, _) = oneshot::channel();
+            world.obey(Command::Sweep(number, REPLAY, pick(1 << 40), reply));
+        }
+        4 => stand(world, number, Standstill::Paused),
+        5 => stand(world, number, Standstill::None),
+        6 => world.hold_reads(),
+        7 => world.plan.heal(),
+        8 => tokio::time::sleep(Duration::from_millis(pick(15))).await,
+        9 | 10 => open.extend(world.take()),
+        _ if open.is_empty() => {}
+        _ => {
+            let job = open.swap_remove(pick(open.len() as u64) as usize);
+            world.settle(job, &some_ending(chance));
+        }
+    }
+    tokio::task::yield_now().await;
+}
+
+/// Whatever happened: once nothing is in the way any more, everything that is owed is sent, and every sweep ends. Answers
+/// what each document's client was told last.
+async fn comes_to_rest(
+    world: &World,
+    number: SubscriptionNumber,
+    mut open: Vec<Job>,
+    ending: impl Fn() -> Ending,
+) -> BTreeMap<String, Action> {
+    world.plan.heal();
+    stand(world, number, Standstill::None);
+    let mut told = BTreeMap::new();
+    for _ in 0..5_000 {
+        while let Some(job) = open.pop().or_else(|| world.take()) {
+            told.insert(job.change.document.url.to_string(), job.attempt.action);
+            world.settle(job, &ending());
+        }
+        let seen = world.inspect(number).await;
+        if seen.sweep.is_none() && seen.lagging == 0 {
+            return told;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    panic!("it stands still for ever: {:?}", world.inspect(number).await);
+}
+
+#[test]
+fn whatever_happens_in_whichever_order_everything_comes_to_rest() {
+    for seed in 0..40 {
+        let chance = Chance::from_seed(seed);
+        let small = Small {
+            limit: [1, 2, 20][(seed % 3) as usize],
+            lanes: 1 + (seed % 2) as u16,
+            bytes: [1, 1 << 20][(seed % 5 / 4) as usize],
+        };
+        let mut settings = json!({"delivery": {
+            "concurrency": 1 + seed % 3,
+            "revision": if seed % 4 == 1 { "all" } else { "last" },
+            "retry": {"quantity": 1 + seed % 2, "interval": "1ms"},
+        }});
+        if seed % 4 == 3 {
+            settings["content"] = json!({"patch": "merge"});
+        }
+        World::run(small, async |world| {
+            for document in 0..8 {
+                world.say(document, Some(1)).await;
+            }
+            let start = if seed % 2 == 0 { Start::Beginning } else { Start::Now };
+            let number = world.subscribe(settings, start).await;
+            let mut open = Vec::new();
+            for _ in 0..120 {
+                something_happens(&world, number, &chance, &mut open).await;
+            }
+            // Half of what is sent gets no answer, and that may be all that was left to be sent.
+            comes_to_rest(&world, number, open, || some_ending(&chance)).await;
+            sweep(&world, number, 1 << 50).await;
+            let told = comes_to_rest(&world, number, Vec::new(), taken).await;
+            let held = world.inspect(number).await.held;
+            let live = told.values().filter(|action| **action != Action::Delete).count() as u64;
+            assert_eq!(held, live, "seed {seed}: {told:?}");
+        });
+    }
+}
