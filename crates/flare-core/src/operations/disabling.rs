@@ -47,7 +47,8 @@ impl App {
         self.disable_now(&current, Disabled { since: at, reason, start_over: false }).await
     }
 
-    async fn decision(&self, subscription: &Subscription) -> Option<Decision> {
+    /// What was decided about a subscription and is not stored yet.
+    pub(super) async fn decision(&self, subscription: &Subscription) -> Option<Decision> {
         let number = subscription.number();
         self.journey.ask(number, |reply| Command::Decision(number, reply)).await.flatten()
     }

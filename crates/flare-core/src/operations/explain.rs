@@ -7,10 +7,11 @@ use flare_model::filter::{Inputs, Json};
 use flare_model::ids::{FeedId, SubscriptionId};
 use flare_model::invalid::Invalid;
 use flare_model::resource::Resource;
+use flare_model::subscription::Disabled;
 use flare_model::url::DocumentUrl;
 
 use super::{App, Done, Failure};
-use crate::journey::{Command, Examined};
+use crate::journey::{Command, Decision, Examined};
 use crate::registry::Subscription;
 
 impl App {
@@ -41,6 +42,12 @@ impl App {
             }
             _ => None,
         };
+        let mut settings = settings(&subscription);
+        if let (None, Some(Decision { reason, at })) =
+            (&settings.disabled, self.decision(&subscription).await)
+        {
+            settings.disabled = Some(Disabled { since: at, reason, start_over: false });
+        }
         Ok(explain(&Evidence {
             now: self.clock.now(),
             url: url.as_str().to_owned(),
@@ -51,7 +58,7 @@ impl App {
             membership: document.as_ref().and_then(|document| membership(&subscription, document)),
             glimpse,
             dead,
-            subscription: settings(&subscription),
+            subscription: settings,
             condition,
         }))
     }

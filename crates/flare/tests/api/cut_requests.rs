@@ -6,7 +6,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::support::{Api, Reply, Story, document_url, store_is_durable, until};
+use crate::support::{Api, Reply, Story, document_url, store_is_durable, until, until_true};
 
 /// How many requests of a kind are cut.
 const CUT: usize = 40;
@@ -116,7 +116,8 @@ async fn a_patch_whose_sender_has_left_keeps_nobody_from_the_next() {
     drop(origins);
     story.receiver.answer(|_| Reply::Status(410));
     story.put("new", 1).await;
-    story.until_status(&path, "it is disabled", |status| status["status"] == "disabled").await;
+    until_true("that is stored", || story.flare.logged("subscription disabled").is_some()).await;
+    assert_eq!(story.status(&path).await["status"], "disabled");
     is_the_same_after_a_restart(story).await;
 }
 
@@ -179,4 +180,34 @@ async fn a_resource_whose_creator_or_deleter_has_left_is_there_or_it_is_not() {
     assert_eq!(story.api().get("/resources").await.json()["pagination"]["total"], 1);
     drop(origins);
     is_the_same_after_a_restart(story).await;
+}
+
+#[tokio::test]
+async fn a_document_whose_origin_has_left_is_accepted_whole_or_not_at_all() {
+    let story = Story::begin().await;
+    let path = story.subscribe_simply(json!({})).await;
+    let origins = load(story.api());
+    for document in 0..CUT {
+        let put = format!("/documents/{}", document_url(document));
+        cut(&story, "PUT", &put, r#"{"rev":1}"#).await;
+        let line = json!({"id": document_url(format!("bulk-{document}")), "document": {"rev": 1}});
+        cut(&story, "POST", "/documents", &line.to_string()).await;
+    }
+    let mut taken = 0;
+    for document in (0..CUT).map(|document| document.to_string()).chain((0..CUT).map(|n| format!("bulk-{n}")))
+    {
+        match story.put(&document, 1).await.as_str() {
+            "unchanged" => taken += 1,
+            outcome => assert_eq!(outcome, "created"),
+        }
+    }
+    assert!(taken > 0, "none was cut in the middle");
+    drop(origins);
+    story.settled(&path).await;
+    let requests = story.receiver.requests();
+    let mut told: Vec<&str> = requests.iter().map(|request| request.document()).collect();
+    told.retain(|url| !url.contains("load-"));
+    told.sort_unstable();
+    told.dedup();
+    assert_eq!(told.len(), 2 * CUT, "clients hear of what was taken, whoever asked for it");
 }
