@@ -7,10 +7,11 @@ use anyhow::{Context, bail};
 
 use crate::browser;
 use crate::needs::{self, LeftOut, Need};
+use crate::stress;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Leave out the crash tests, the exhaustive checks and the browser.
+    /// Leave out the crash tests, the exhaustive checks, the seeds of `stress` and the browser.
     #[arg(long)]
     quick: bool,
 }
@@ -53,6 +54,9 @@ const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/test-python
 /// Where tests name what they could not test here, a line each.
 const LEFT_OUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/test-left-out.txt");
 
+/// So many seeds of `cargo xtask stress`.
+const SEEDS: u64 = 20;
+
 /// Runs every test and fails if one does.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut left_out = LeftOut::default();
@@ -73,6 +77,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     let status = test.status().context("running cargo test")?;
     let heap = test_heap_profiles()?;
+    let stressed = if args.quick { Ok(()) } else { stress::run(&stress::Args::of_seeds(SEEDS)) };
     // The browser is asked too when others failed, so that one run tells everything.
     let seen = if browser { browser::look(&browser::Args::default()) } else { Ok(()) };
     for line in std::fs::read_to_string(LEFT_OUT).unwrap_or_default().lines() {
@@ -82,7 +87,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if !(status.success() && heap) {
         bail!("some tests failed");
     }
-    seen.and(told)
+    stressed.and(seen).and(told)
 }
 
 /// The tests of profiles once more, with the allocator that can profile the heap: all others are about the one that

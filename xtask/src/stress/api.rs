@@ -128,7 +128,8 @@ impl Api {
 
     fn note(&self, ask: &Ask, what: impl FnOnce() -> String) {
         self.shared.clients().note(|| {
-            let body: String = ask.body.replace("pppppppppp", "").chars().take(700).collect();
+            let body: String =
+                ask.body.replace("pppppppppp", "").replace('\n', " ; ").chars().take(700).collect();
             format!("{} {} {body} -> {}", ask.method, ask.path, what())
         });
     }

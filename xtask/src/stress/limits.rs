@@ -38,6 +38,9 @@ impl Limits {
         put("FLARE_DELIVERY_BREAKER_LONGEST_PAUSE", dice.word(&["20ms", "200ms"]));
         put("FLARE_DELIVERY_PASSIVE_WAITERS", dice.word(&["1", "64"]));
         put("FLARE_DELIVERY_PASSIVE_MAXIMUM_QUANTITY", dice.word(&["10", "1000"]));
+        // A due time that is read from disk after the clock was set is cut to the longest lease where clients pull.
+        put("FLARE_DELIVERY_PASSIVE_MAXIMUM_LEASE", "1s");
+        put("FLARE_DELIVERY_PASSIVE_DEFAULT_LEASE", "1s");
         put("FLARE_HTTP_SERVER_THREADS", dice.word(&["1", "2"]));
         let connections = dice.word(&["1", "2", "8", "1024"]);
         put("FLARE_HTTP_CLIENT_CONNECTIONS", connections);

@@ -60,6 +60,13 @@ pub struct Args {
     binary: Option<PathBuf>,
 }
 
+impl Args {
+    /// So many seeds from the first one, and all else as it is when nothing is said.
+    pub fn of_seeds(seeds: u64) -> Args {
+        Args { seeds, from: 1, minutes: None, jobs: None, release: false, log: "info".into(), binary: None }
+    }
+}
+
 /// Runs the seeds, and fails if one does.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let binary = std::path::absolute(args.binary.clone().map_or_else(|| build(args.release), Ok)?)?;

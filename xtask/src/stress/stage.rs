@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::api::Api;
 use super::client::Shared;
-use super::wish::{Aspect, When, Wish};
+use super::wish::{Aspect, Filter, When, Wish};
 use super::world::{Resource, Tick};
 
 pub struct Stage {
@@ -41,8 +41,9 @@ pub struct Subscription {
     pub busy: bool,
     /// Aspects that a PATCH under way changes.
     pub changing: Vec<Aspect>,
-    /// What `when` was before, and until when.
+    /// What `when` and `filter` were before, and until when.
     pub whens: Vec<(When, Tick)>,
+    pub filters: Vec<(Filter, Tick)>,
     /// Whether all its documents were gone through after its creation: by a changed filter or a replay.
     pub swept: bool,
     /// Whether that may have happened: nobody knows, or it began again because it was in the way of forgetting.

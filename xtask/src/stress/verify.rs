@@ -125,6 +125,11 @@ fn expected(subscription: &Subscription, url: &str, document: &Document, pair: O
         // An expression without a result leaves the client as it is.
         None => return Expected::Whatever,
     }
+    // So did one that was in effect since the change; a filter that replaces it only has documents enter and leave.
+    let mut before = subscription.filters.iter().filter(|(_, until)| *until > newest.began);
+    if before.any(|(filter, _)| filter.includes(content).is_none()) {
+        return Expected::Whatever;
+    }
     // `start: now`: what was there before, and has not changed since, is not told of, unless everything was gone
     // through for another reason.
     let asked = subscription.wish.beginning || subscription.swept;

@@ -49,6 +49,7 @@ pub fn draw_new(stage: &Stage, dice: &mut Dice) -> Option<Operation> {
         busy: true,
         changing: Vec::new(),
         whens: Vec::new(),
+        filters: Vec::new(),
         swept: false,
         perhaps_swept: false,
         asked: BTreeSet::new(),
@@ -197,6 +198,9 @@ pub async fn change(
             let refiltered = aspects.contains(&Aspect::Filter);
             // A filter that says the same decides nothing again.
             subscription.swept |= refiltered && subscription.wish.filter != wish.filter;
+            if refiltered {
+                subscription.filters.push((subscription.wish.filter, now));
+            }
             if aspects.contains(&Aspect::When) {
                 subscription.whens.push((subscription.wish.when, now));
             }
