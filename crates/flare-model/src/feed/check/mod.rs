@@ -102,10 +102,11 @@ fn a_pause_leaves_no_doubt_whatever_ends_it() {
     let scope = Scope { left, answers: LOST_OR_REFUSED, block: 2, ..SMALL };
     holds(scope);
     holds(Scope { docs: 2, answers: &[Answer::Success, Answer::Lost], ..scope });
-    holds(Scope { left: Left { pauses: 2, crashes: 2, ..left }, ..scope });
+    holds(Scope { left: Left { events: 2, pauses: 2, crashes: 2, ..left }, ..scope });
     holds(Scope { left: Left { events: 2, ..left }, records: Records::Apart, ..scope });
     let filtered = Scope { looks: &[Look::Out], answers: &[Answer::Success, Answer::Lost], ..scope };
     holds(Scope { left: Left { events: 2, refilters: 1, ..left }, ..filtered });
+    holds_deeply(Scope { left: Left { pauses: 2, crashes: 2, ..left }, ..scope });
     holds_deeply(Scope { left: Left { pauses: 2, stops: 1, ..left }, answers: &Answer::ALL, ..scope });
     holds_deeply(Scope { docs: 2, left: Left { crashes: 2, ..left }, ..scope });
 }
@@ -118,8 +119,10 @@ fn a_pause_goes_with_leases_replays_new_beginnings_and_every_revision() {
         let scope = Scope { all, left, answers: few, block: 2, ..SMALL };
         holds(Scope { left: Left { leases: 1, ..left }, answers: NOTHING_GIVEN_UP, ..scope });
         holds(Scope { left: Left { replays: 1, ..left }, sweeps: true, ..scope });
-        holds(Scope { left: Left { beginnings: 1, ..left }, records: Records::Apart, ..scope });
-        holds(Scope { left: Left { restores: 1, ..left }, ..scope });
+        let again = Scope { left: Left { beginnings: 1, ..left }, ..scope };
+        holds(again);
+        holds_deeply(Scope { records: Records::Apart, ..again });
+        holds(Scope { left: Left { restores: 1, crashes: 0, ..left }, ..scope });
         holds(Scope { left: Left { changes: 1, ..left }, ..scope });
         holds(Scope { states: true, answers: NOTHING_GIVEN_UP, ..scope });
         holds_deeply(Scope { left: Left { leases: 1, crashes: 2, ..left }, ..scope });
