@@ -112,7 +112,7 @@ mod tests {
     #[tokio::test]
     async fn a_feed_of_another_log_says_that_it_began_again() {
         let all = async {
-            let thread = Thread::new().await;
+            let thread = Thread::new();
             for (number, strange) in [(1, true), (2, false)] {
                 let saved = Saved { cursor: Seq(5), strange, ..Saved::default() };
                 let (_, number, lane) = thread.open(number, saved, Standstill::None);

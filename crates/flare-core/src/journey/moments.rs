@@ -136,7 +136,7 @@ mod tests {
     async fn what_waits_keeps_its_durations_and_its_alarm_when_the_clock_is_set() {
         let all = async {
             for hours in [100, -100] {
-                let thread = Thread::new().await;
+                let thread = Thread::new();
                 let entry = tried(&thread, Standstill::None);
                 let mut shard = thread.shard.borrow_mut();
                 let (before, offset) = (times(&shard, entry), shard.offset + hours * HOUR);
@@ -155,7 +155,7 @@ mod tests {
     async fn a_pause_lasts_as_long_as_it_does_when_the_clock_is_set_meanwhile() {
         let all = async {
             for hours in [100, -100] {
-                let thread = Thread::new().await;
+                let thread = Thread::new();
                 let entry = tried(&thread, Standstill::None);
                 let mut shard = thread.shard.borrow_mut();
                 let paused_at = shard.now();
@@ -172,7 +172,7 @@ mod tests {
     #[tokio::test]
     async fn a_pause_that_an_earlier_process_began_counts_from_then() {
         let all = async {
-            let thread = Thread::new().await;
+            let thread = Thread::new();
             let entry = tried(&thread, Standstill::Paused);
             let mut shard = thread.shard.borrow_mut();
             let paused_at = shard.now().moved(-HOUR / 2);
