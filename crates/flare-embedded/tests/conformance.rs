@@ -1,7 +1,7 @@
-//! The behaviours that every engine has to show, over databases in folders of their own.
+//! The behaviours that every engine has to show, over databases in folders of their own, each audited in the end.
 
 use async_trait::async_trait;
-use flare_embedded::{Embedded, Options};
+use flare_embedded::{Embedded, Finding, Options};
 use flare_provider::Store;
 use flare_provider::conformance::{Factory, Instance};
 use tempfile::TempDir;
@@ -15,16 +15,36 @@ struct Folders {
     fold_after: Option<usize>,
 }
 
-/// An open store, and the folder that goes with it.
+/// An open store, and the folder that goes with it, once the store is closed.
 struct Open {
     embedded: Embedded,
-    folder: TempDir,
+    folder: Audited,
     fold_after: Option<usize>,
 }
 
+/// A folder whose store is audited in the end, whatever the behaviour did to it.
+struct Audited(TempDir);
+
+impl Drop for Audited {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        let findings = flare_embedded::audit(self.0.path()).expect("the store can be read");
+        // Behaviours of the ledger write numbers that belong to no document, some of them very many.
+        let made_up = |finding: &Finding| {
+            let of_a_feed = finding.about.starts_with("feed of") && !finding.what.contains("is gone");
+            of_a_feed || finding.about == "the store"
+        };
+        let wrong: Vec<String> =
+            findings.iter().filter(|finding| !made_up(finding)).map(ToString::to_string).collect();
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+}
+
 impl Open {
-    fn over(folder: TempDir, fold_after: Option<usize>) -> Open {
-        let mut options = Options::new(folder.path());
+    fn over(folder: Audited, fold_after: Option<usize>) -> Open {
+        let mut options = Options::new(folder.0.path());
         options.fold_after = fold_after.unwrap_or(options.fold_after);
         let embedded = Embedded::open(options).expect("the folder is ours");
         Open { embedded, folder, fold_after }
@@ -34,7 +54,8 @@ impl Open {
 #[async_trait]
 impl Factory for Folders {
     async fn fresh(&self) -> Box<dyn Instance> {
-        Box::new(Open::over(TempDir::new().expect("a temporary folder"), self.fold_after))
+        let folder = Audited(TempDir::new().expect("a temporary folder"));
+        Box::new(Open::over(folder, self.fold_after))
     }
 }
 
@@ -51,7 +72,7 @@ impl Instance for Open {
             embedded.abandon();
             drop(embedded);
         });
-        assert!(folder.path().join("flare.db-wal").exists(), "nothing was tidied up");
+        assert!(folder.0.path().join("flare.db-wal").exists(), "nothing was tidied up");
         Box::new(Open::over(folder, fold_after))
     }
 }

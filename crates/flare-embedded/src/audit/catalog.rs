@@ -1,6 +1,6 @@
 //! The catalog: entities have their keys, lanes and parents, and no number was given out twice.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::Connection;
 
@@ -55,7 +55,7 @@ fn check_keys(connection: &Connection, facts: &Facts, findings: &mut Findings) -
     for (kind, entities) in [("resource", &facts.resources), ("subscription", &facts.subscriptions)] {
         for (number, Entity { id, parent, keys, .. }) in entities {
             let about = format!("{kind} {id}");
-            let Ok(keys) = serde_json::from_str::<Vec<String>>(keys) else {
+            let Ok(keys) = serde_json::from_str::<BTreeSet<String>>(keys) else {
                 findings.add(about, "its keys cannot be read");
                 continue;
             };
