@@ -217,11 +217,10 @@ mod tests {
         &mut shard.subscribers[key].lanes[usize::from(lane)].feed
     }
 
-    /// What the recorder would write now, and whoever wants to know.
-    fn next(shard: &mut Shard) -> (Vec<FeedWrite>, Vec<(FeedKey, Receipt)>, Vec<oneshot::Sender<()>>) {
-        let Turn { feeds, all, waiters } = shard.unrecorded.take(true);
-        let (writes, receipts) = collect(shard, &feeds, all);
-        (writes, receipts, waiters)
+    /// What the recorder would write now.
+    fn next(shard: &mut Shard) -> (Vec<FeedWrite>, Vec<(FeedKey, Receipt)>) {
+        let Turn { feeds, all, .. } = shard.unrecorded.take(true);
+        collect(shard, &feeds, all)
     }
 
     #[tokio::test]
@@ -232,8 +231,8 @@ mod tests {
             let mut shard = thread.shard.borrow_mut();
             let (reply, mut told) = oneshot::channel();
             shard.record_now(entry.1, reply);
-            let (writes, _, waiters) = next(&mut shard);
-            assert!(writes.is_empty(), "nothing has changed");
+            let Turn { feeds, all, waiters } = shard.unrecorded.take(true);
+            assert!(collect(&mut shard, &feeds, all).0.is_empty(), "nothing has changed");
             waiters.into_iter().for_each(|waiter| waiter.send(()).expect("someone waits"));
             assert_eq!(told.try_recv(), Ok(()));
             let subscriber = &shard.subscribers[entry.0];
@@ -253,12 +252,12 @@ mod tests {
             let mut shard = thread.shard.borrow_mut();
             feed(&mut shard, entry).want_issue(Seq(100));
             shard.mark_dirty(entry.0, 0, false);
-            let (_, mut receipts, _) = next(&mut shard);
+            let (_, mut receipts) = next(&mut shard);
             let (reply, _told) = oneshot::channel();
             shard.release(entry.1, vec![0], reply);
             let (entry, receipt) = receipts.pop().expect("a mark is asked for");
             shard.recorded(entry, receipt);
-            let (writes, ..) = next(&mut shard);
+            let (writes, _) = next(&mut shard);
             assert_eq!(writes[0].record.issued, Seq(0), "or its next owner would doubt what it has sent");
         };
         LocalSet::new().run_until(all).await;
@@ -272,11 +271,11 @@ mod tests {
             let mut shard = thread.shard.borrow_mut();
             feed(&mut shard, entry).want_issue(Seq(100));
             shard.mark_dirty(entry.0, 0, false);
-            let (_, mut receipts, _) = next(&mut shard);
+            let (_, mut receipts) = next(&mut shard);
             let (entry, receipt) = receipts.pop().expect("a mark is asked for");
             shard.recorded(entry, receipt);
             shard.stand(entry.1, Standstill::Paused, None);
-            let (writes, ..) = next(&mut shard);
+            let (writes, _) = next(&mut shard);
             assert_eq!(writes.iter().map(|write| write.record.issued).collect::<Vec<_>>(), [Seq(0)]);
         };
         LocalSet::new().run_until(all).await;
@@ -309,7 +308,7 @@ mod tests {
             let mut shard = thread.shard.borrow_mut();
             let now = shard.shared.clock.now();
             shard.stand(entry.1, Standstill::None, Some(began));
-            let (writes, ..) = next(&mut shard);
+            let (writes, _) = next(&mut shard);
             let standing = writes[0].record.standings[0].trouble.as_ref().expect("it was tried");
             assert!(standing.first_attempt_at >= now, "a crash now must not have it given up");
         };
