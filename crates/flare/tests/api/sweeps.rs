@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::support::{Receiver, Reply, Setup, Story, document_url, until};
+use crate::support::{Receiver, Reply, Setup, Story, document_url, store_is_durable, until};
 
 /// Every limit that a sweep or a reader may stand still for, as low as it goes.
 fn tiny() -> Setup {
@@ -94,4 +94,38 @@ async fn the_beginning_goes_on_after_all_that_it_had_handed_over_was_given_up() 
         let status = story.until_status(&subscription, "the rest arrived", |s| s["feed"]["held"] == 19).await;
         assert_eq!((&status["feed"]["deadLetters"], told(&story, 1).len()), (&json!(1), 19), "{status}");
     }
+}
+
+/// Each of these would keep two megabytes of documents that wait for a retry.
+#[tokio::test]
+async fn failing_clients_with_sweeps_do_not_fill_the_memory() {
+    const CLIENTS: usize = 60;
+    if !store_is_durable() {
+        return;
+    }
+    let mut story = Story::with(Setup::default(), Receiver::answering(|_| Reply::Status(500)).await).await;
+    let resource =
+        json!({"endpoint": "http://origin.test/large/{id}", "change": {"field": "rev"}, "lanes": 1});
+    let created = story.api().post("/resources", &resource).await.expect(201).json();
+    let path = format!("/resources/{}/subscriptions", created["id"].as_str().expect("an id"));
+    let text = "x".repeat(40_000);
+    for document in 0..60 {
+        let url = format!("http://origin.test/large/{document}");
+        story.api().put(&url, &json!({"rev": 1, "text": text})).await;
+    }
+    // Nothing of it is in memory then, to be shared.
+    story.flare.restart().await;
+    let before = story.flare.resident_bytes() as f64;
+    let mut subscriptions = Vec::new();
+    for client in 0..CLIENTS {
+        let url = story.receiver.url(&format!("/{client}"));
+        let body = json!({"endpoint": {"url": url}, "start": "beginning", "delivery": {"concurrency": 1}});
+        let created = story.api().post(&path, &body).await.expect(201);
+        subscriptions.push(created.header("location").to_owned());
+    }
+    for subscription in &subscriptions {
+        story.until_status(subscription, "it fails", |s| s["failed"].as_u64() > Some(5)).await;
+    }
+    let grown = (story.flare.resident_bytes() as f64 - before) / 1e6;
+    assert!(grown < 60.0, "{grown} MB for {CLIENTS} clients");
 }

@@ -120,6 +120,15 @@ impl Flare {
         log[log.len().saturating_sub(40)..].join("\n")
     }
 
+    /// How much memory it has, as the system counts it.
+    pub fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.expect("the system tells of its processes");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory is told");
+        let kilobytes = line.trim().trim_end_matches(" kB").parse::<u64>().expect("in kilobytes");
+        kilobytes * 1024
+    }
+
     /// kill -9.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
