@@ -77,6 +77,11 @@ impl Caps {
         }
     }
 
+    /// Calls one thread.
+    pub fn call_one(&self, thread: usize, what: Call) {
+        self.bells[thread].call(what);
+    }
+
     /// A thread has a host from now on: the permits for it, which it shares with the others that have it.
     pub fn host(&self, key: &HostKey) -> Arc<Permits> {
         let mut hosts = self.hosts.lock();

@@ -62,6 +62,10 @@ pub struct Starved {
 }
 
 impl Starved {
+    fn is_empty(&self) -> bool {
+        self.shut_out.is_empty() && self.wanting_more.is_empty()
+    }
+
     fn first(&self) -> Option<usize> {
         self.shut_out.front().or(self.wanting_more.front()).copied()
     }
@@ -164,7 +168,28 @@ impl Shard {
             summons.wake();
             return;
         }
-        if host.waits != Waits::No || !self.may_connect(index) {
+        if host.waits == Waits::No && !self.stands_behind_others(index) {
+            self.connect(index);
+        }
+    }
+
+    /// A host that wants a connection stands behind those of this thread that waited before it; one that has none, only
+    /// behind others that have none.
+    fn stands_behind_others(&mut self, index: usize) -> bool {
+        let Starved { shut_out, wanting_more } = &self.starved;
+        let waits = match self.hosts[index].couriers {
+            0 if shut_out.is_empty() => return false,
+            0 => Waits::ShutOut,
+            _ if shut_out.is_empty() && wanting_more.is_empty() => return false,
+            _ => Waits::ForAny,
+        };
+        self.wait_for(index, waits);
+        true
+    }
+
+    /// Makes a new courier, if there is room for its connection.
+    fn connect(&mut self, index: usize) {
+        if !self.may_connect(index) {
             return;
         }
         self.hosts[index].couriers += 1;
@@ -201,6 +226,10 @@ impl Shard {
             if !self.dismiss_an_idle_courier(None) {
                 caps.call(caps.all.idle_elsewhere(thread), || Call::Idle(None));
             }
+        } else if !self.starved.is_empty() {
+            // In line a thread is once, whichever of its hosts it stands for: with what this one took it left the line,
+            // and stands again for the others.
+            caps.call_one(thread, Call::Connection);
         }
         granted
     }
@@ -245,7 +274,8 @@ impl Shard {
         host.couriers -= 1;
         let last = host.couriers == 0;
         if last && host.waits == Waits::ForAny {
-            self.wait_for(index, Waits::ShutOut);
+            // What it stood in line for is one more. Now it takes one, or is shut out.
+            self.wait_for(index, Waits::No);
         }
         let (caps, host) = (&self.shared.caps, &self.hosts[index]);
         caps.call(host.permits.give(1), || Call::Host(host.key.clone()));
@@ -285,7 +315,13 @@ impl Shard {
         while let Some(index) = self.starved.first() {
             let waited = self.hosts[index].waits;
             self.wait_for(index, Waits::No);
-            self.summon_if_needed(index);
+            let host = &mut self.hosts[index];
+            if host.has_work() && !self.stopping {
+                match host.idle.pop() {
+                    Some(summons) => summons.wake(),
+                    None => self.connect(index),
+                }
+            }
             if self.hosts[index].waits == waited {
                 // Then there is none for the others either. It keeps its place.
                 self.starved.last_becomes_first(waited);

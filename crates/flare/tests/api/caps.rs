@@ -193,3 +193,33 @@ async fn clients_that_hang_share_half_of_the_connections_over_all_threads() {
         story.settled(subscription).await;
     }
 }
+
+#[tokio::test]
+async fn no_host_is_forgotten_where_all_of_them_share_few_connections() {
+    for (threads, connections) in [("1", "1"), ("2", "1"), ("2", "3"), ("4", "2")] {
+        let setup = Setup::default()
+            .with("FLARE_DELIVERY_THREADS", threads)
+            .with("FLARE_HTTP_CLIENT_CONNECTIONS", connections)
+            .with("FLARE_HTTP_CLIENT_CONNECTIONS_PER_HOST", "1");
+        let story = Story::with(setup, Receiver::start().await).await;
+        let mut receivers = Vec::new();
+        let mut subscriptions = Vec::new();
+        for _ in 0..3 {
+            // What is created goes elsewhere than what is updated, so that hosts hand work to each other.
+            let (creates, updates) = (Receiver::start().await, Receiver::start().await);
+            let actions = json!({"create": {"url": creates.url("/")}});
+            let endpoint = json!({"url": updates.url("/"), "actions": actions});
+            let delivery = json!({"concurrency": 4});
+            subscriptions.push(
+                story.subscribe(json!({"endpoint": endpoint, "shards": 2, "delivery": delivery})).await,
+            );
+            receivers.extend([creates, updates]);
+        }
+        for revision in 1..8 {
+            put_all(&story, 0..40, revision).await;
+            for subscription in &subscriptions {
+                story.settled(subscription).await;
+            }
+        }
+    }
+}
