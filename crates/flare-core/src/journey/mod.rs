@@ -5,6 +5,8 @@
 //! `recorder` end it. Everything between threads is a shared tail, a bell, or a small command.
 
 pub mod accept;
+#[cfg(test)]
+mod any_order;
 mod breaker;
 mod caps;
 mod census;

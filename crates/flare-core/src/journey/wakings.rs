@@ -1,23 +1,15 @@
 //! Tests: whoever stands still on a delivery thread has something that wakes him, and what was read from the store in
-//! another time is not used. With every limit at 1, and in every order of a few things.
-
-use std::collections::BTreeMap;
-use std::rc::Rc;
-use std::time::Duration;
+//! another time is not used. With every limit at 1.
 
 use flare_model::feed::{Action, SweepKind};
 use flare_model::ids::SubscriptionNumber;
 use flare_model::time::Timestamp;
 use flare_provider::Start;
 use serde_json::json;
-use tokio::sync::oneshot;
 
 use super::control::Command;
-use super::courier::Job;
-use super::judge::Ending;
 use super::subscriber::Standstill;
 use super::world::{Small, World, taken, timed_out, until};
-use crate::door::Chance;
 
 const TINY: Small = Small { limit: 1, lanes: 1, bytes: 1 };
 const REPLAY: SweepKind = SweepKind::Replay { since: Timestamp::from_millis(i64::MIN) };
@@ -120,7 +112,7 @@ fn a_page_read_before_a_subscription_left_and_came_back_is_not_used() {
         world.settle(open, &taken());
         // It goes without a word and comes back to the same place, where only what was recorded is known.
         world.ask(|reply| Command::Remove(number, reply)).await;
-        world.open(world.compiled(number, json!({}), 0)).await;
+        world.open(world.compiled(number, json!({}), 0), &[0]).await;
         world.reads_have_ended().await;
         let mut held = 0;
         while held < 6 {
@@ -199,101 +191,4 @@ fn a_subscription_that_moves_to_another_host_does_not_wait_for_the_one_it_had() 
         world.settle(job, &taken());
         assert_eq!(world.inspect(number).await.held, 1);
     });
-}
-
-fn some_ending(chance: &Chance) -> Ending {
-    if chance.bits().is_multiple_of(2) { taken() } else { timed_out() }
-}
-
-/// What may happen, one at a time.
-async fn something_happens(
-    world: &Rc<World>,
-    number: SubscriptionNumber,
-    chance: &Chance,
-    open: &mut Vec<Job>,
-) {
-    let pick = |among: u64| chance.bits() % among;
-    match pick(12) {
-        0 | 1 => world.say(pick(8), Some(pick(1 << 40) as i64)).await,
-        2 => world.say(pick(8), None).await,
-        3 => {
-            let (reply, _) = oneshot::channel();
-            world.obey(Command::Sweep(number, REPLAY, pick(1 << 40), reply));
-        }
-        4 => stand(world, number, Standstill::Paused),
-        5 => stand(world, number, Standstill::None),
-        6 => world.hold_reads(),
-        7 => world.plan.heal(),
-        8 => tokio::time::sleep(Duration::from_millis(pick(15))).await,
-        9 | 10 => open.extend(world.take()),
-        _ if open.is_empty() => {}
-        _ => {
-            let job = open.swap_remove(pick(open.len() as u64) as usize);
-            world.settle(job, &some_ending(chance));
-        }
-    }
-    tokio::task::yield_now().await;
-}
-
-/// Whatever happened: once nothing is in the way any more, everything that is owed is sent, and every sweep ends. Answers
-/// what each document's client was told last.
-async fn comes_to_rest(
-    world: &World,
-    number: SubscriptionNumber,
-    mut open: Vec<Job>,
-    ending: impl Fn() -> Ending,
-) -> BTreeMap<String, Action> {
-    world.plan.heal();
-    stand(world, number, Standstill::None);
-    let mut told = BTreeMap::new();
-    for _ in 0..5_000 {
-        while let Some(job) = open.pop().or_else(|| world.take()) {
-            told.insert(job.change.document.url.to_string(), job.attempt.action);
-            world.settle(job, &ending());
-        }
-        let seen = world.inspect(number).await;
-        if seen.sweep.is_none() && seen.lagging == 0 {
-            return told;
-        }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    panic!("it stands still for ever: {:?}", world.inspect(number).await);
-}
-
-#[test]
-fn whatever_happens_in_whichever_order_everything_comes_to_rest() {
-    for seed in 0..40 {
-        let chance = Chance::from_seed(seed);
-        let small = Small {
-            limit: [1, 2, 20][(seed % 3) as usize],
-            lanes: 1 + (seed % 2) as u16,
-            bytes: [1, 1 << 20][(seed % 5 / 4) as usize],
-        };
-        let mut settings = json!({"delivery": {
-            "concurrency": 1 + seed % 3,
-            "revision": if seed % 4 == 1 { "all" } else { "last" },
-            "retry": {"quantity": 1 + seed % 2, "interval": "1ms"},
-        }});
-        if seed % 4 == 3 {
-            settings["content"] = json!({"patch": "merge"});
-        }
-        World::run(small, async |world| {
-            for document in 0..8 {
-                world.say(document, Some(1)).await;
-            }
-            let start = if seed % 2 == 0 { Start::Beginning } else { Start::Now };
-            let number = world.subscribe(settings, start).await;
-            let mut open = Vec::new();
-            for _ in 0..120 {
-                something_happens(&world, number, &chance, &mut open).await;
-            }
-            // Half of what is sent gets no answer, and that may be all that was left to be sent.
-            comes_to_rest(&world, number, open, || some_ending(&chance)).await;
-            sweep(&world, number, 1 << 50).await;
-            let told = comes_to_rest(&world, number, Vec::new(), taken).await;
-            let held = world.inspect(number).await.held;
-            let live = told.values().filter(|action| **action != Action::Delete).count() as u64;
-            assert_eq!(held, live, "seed {seed}: {told:?}");
-        });
-    }
 }

@@ -122,14 +122,15 @@ impl World {
         let entity = new_entity(EntityKind::Subscription, "sub", Some("res"), 0, start);
         let number =
             SubscriptionNumber(self.store.catalog.create(entity).await.expect("its name is free").number);
-        self.open(self.compiled(number, more, 0)).await;
+        let lanes: Vec<u8> = self.resource.lanes().map(|lane| lane.index).collect();
+        self.open(self.compiled(number, more, 0), &lanes).await;
         number
     }
 
-    /// Opens a subscription that is in the ledger.
-    pub async fn open(&self, compiled: Arc<Compiled>) {
-        let (subscription, lanes) = (compiled.number, self.resource.view.lanes);
-        let feeds: Vec<FeedId> = (0..lanes).map(|lane| FeedId { subscription, lane: lane as u8 }).collect();
+    /// Opens lanes of a subscription that is in the ledger.
+    pub async fn open(&self, compiled: Arc<Compiled>, lanes: &[u8]) {
+        let subscription = compiled.number;
+        let feeds: Vec<FeedId> = lanes.iter().map(|lane| FeedId { subscription, lane: *lane }).collect();
         let opened = self.store.ledger.open(&feeds, 1).await.expect("nobody has a higher epoch");
         let (spread, standstill) = (compiled.spread(1), Standstill::None);
         let (common, decision) = (None, None);
@@ -257,7 +258,17 @@ fn resource(lanes: u16) -> Arc<Resource> {
 
 fn new_entity(kind: EntityKind, id: &str, parent: Option<&str>, lanes: u16, start: Start) -> NewEntity {
     let (keys, body, parent) = (Vec::new(), String::new(), parent.map(ToOwned::to_owned));
-    NewEntity { kind, id: id.to_owned(), parent, keys, body, lanes, start, history: false, capture: None }
+    NewEntity {
+        kind,
+        id: id.to_owned(),
+        parent,
+        keys,
+        body,
+        lanes,
+        start,
+        history: kind == EntityKind::Subscription,
+        capture: None,
+    }
 }
 
 fn limits_of(small: Small) -> ShardLimits {
