@@ -183,3 +183,52 @@ impl Pages {
         Ok((found.pop().flatten().map(Change::new), head))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::world::{Small, World};
+    use super::*;
+
+    const SMALL: Small = Small { limit: 100, lanes: 1, bytes: 10_000 };
+
+    #[test]
+    fn feeds_at_work_with_pages_share_the_room_and_in_the_end_have_a_document_each() {
+        World::run(SMALL, async |world| {
+            for document in 0..40 {
+                world.say(document, Some(1)).await;
+            }
+            let lane = world.resource.lane_of("http://h/1");
+            let pages = Pages::new(world.store.documents.clone(), 4, 4_000);
+            let mut walked = Vec::new();
+            for after in (0..40).step_by(4) {
+                walked.push(pages.page(lane, Seq(after), Seq(0), None).await.expect("it is read"));
+            }
+            let rows: Vec<usize> = walked.iter().map(|page| page.0.changes.len()).collect();
+            assert_eq!((rows[0], rows[9]), (4, 1), "{rows:?}");
+            let held: usize = walked.iter().map(|page| page.0.weight).sum();
+            assert!(held < 4_000 + 10 * walked[0].0.weight / 2, "{held} bytes: {rows:?}");
+            drop(walked);
+            let page = pages.page(lane, Seq(35), Seq(0), None).await.expect("it is read");
+            assert!(page.0.changes.len() > 1, "what was let go makes room again");
+        });
+    }
+
+    #[test]
+    fn what_a_sweep_reads_is_kept_within_the_room_and_what_has_its_turn_in_any_case() {
+        World::run(SMALL, async |world| {
+            world.say(1, Some(1)).await;
+            let lane = world.resource.lane_of("http://h/1");
+            let shared = world.shard.borrow().shared.clone();
+            let (change, head) = shared.pages.document(lane, Ordinal(0)).await.expect("it is read");
+            let change = change.expect("it is there");
+            let pages = Pages::new(world.store.documents.clone(), 100, change.weight() * 5 / 2);
+            let kept: Vec<_> = (0..9).filter_map(|_| pages.keep(change.clone(), head)).collect();
+            assert_eq!(kept.len(), 2);
+            let turn = pages.keep_for_its_turn(change.clone(), head);
+            drop(kept);
+            assert!(pages.keep(change.clone(), head).is_some());
+            drop(turn);
+            assert_eq!(pages.fetched.left(), change.weight() * 5 / 2);
+        });
+    }
+}
