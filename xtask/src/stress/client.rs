@@ -13,8 +13,9 @@ use tokio::task::JoinSet;
 
 use super::beliefs::Ending;
 use super::connection::Connection;
-use super::memory::{Clients, Proof, Way};
+use super::memory::Clients;
 use super::mood::{Kind, Reply};
+use super::pair::{Proof, Way};
 use super::told::Told;
 use super::world::World;
 use crate::bench::{find, length};
@@ -84,8 +85,18 @@ async fn serve(stream: TcpStream, shared: &Arc<Shared>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let (connection, mut stream) = Connection::of(stream)?;
     let connection = Arc::new(connection);
+    let served = serve_all(&mut stream, &connection, shared).await;
+    connection.close();
+    served
+}
+
+async fn serve_all(
+    stream: &mut TcpStream,
+    connection: &Arc<Connection>,
+    shared: &Arc<Shared>,
+) -> io::Result<()> {
     let mut buffer = Vec::new();
-    while let Some((client, told)) = read(&mut stream, &mut buffer, shared).await? {
+    while let Some((client, told)) = read(stream, &mut buffer, shared).await? {
         let served = connection.reads();
         if !connection.is_open() {
             shared.clients().comes_late(client, &told);
@@ -103,7 +114,7 @@ async fn serve(stream: TcpStream, shared: &Arc<Shared>) -> io::Result<()> {
             (request, reply)
         };
         let proof = Proof::On(connection.clone(), served);
-        if !answer(&mut stream, shared, client, request, &told, reply, proof).await? {
+        if !answer(stream, shared, client, request, &told, reply, proof).await? {
             return Ok(());
         }
     }

@@ -20,6 +20,11 @@ impl Connection {
         Ok((Connection { socket, served: AtomicU64::new(0) }, TcpStream::from_std(stream)?))
     }
 
+    /// Closes it for both sides: that its task is done does not do that, as long as someone may ask about it.
+    pub fn close(&self) {
+        let _ = self.socket.shutdown(std::net::Shutdown::Both);
+    }
+
     /// Another request was read from it; its number.
     pub fn reads(&self) -> u64 {
         self.served.fetch_add(1, Ordering::SeqCst) + 1

@@ -36,6 +36,8 @@ pub async fn heal(stage: &Stage) -> anyhow::Result<()> {
         if passive {
             let patch = json!({"mode": "active"});
             let (answer, _) = stage.api.send(&Ask::new("PATCH", &path, &patch)).await?;
+            let now = stage.shared.world().now();
+            stage.shared.clients().moves(number, now);
             if answer.status != 200 {
                 stage.wrong(
                     number,
@@ -53,6 +55,7 @@ pub async fn heal(stage: &Stage) -> anyhow::Result<()> {
 /// Waits until nothing is owed to anybody. What still is when the time is over is wrong.
 pub async fn settle(stage: &Stage) -> anyhow::Result<()> {
     let began = Instant::now();
+    let mut all = true;
     for (number, path) in there(stage) {
         loop {
             let status = status(stage, &path).await?;
@@ -65,6 +68,7 @@ pub async fn settle(stage: &Stage) -> anyhow::Result<()> {
             }
             if began.elapsed() > PATIENCE {
                 stage.wrong(number, "", format!("it does not come to rest: {status}"));
+                all = false;
                 break;
             }
             if status["status"] == "disabled" {
@@ -75,6 +79,9 @@ pub async fn settle(stage: &Stage) -> anyhow::Result<()> {
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
+    }
+    if all {
+        stage.shared.clients().at_rest();
     }
     Ok(())
 }

@@ -1,25 +1,24 @@
 //! What the clients remember: every notification of every document, and what they made of it. Each that comes is held
 //! against the promises of the product, with everything that came before.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::beliefs::{Action, Beliefs, Ending};
-use super::connection::Connection;
 use super::dice::Dice;
 use super::mood::Mood;
-use super::told::{Payload, Told, patched};
+use super::pair::{Begun, Pair, Proof, Way};
+use super::told::{Payload, Told};
 use super::wish::Filter;
 use super::world::{Tick, World};
 
-/// So many of the last requests of a document are shown when something is wrong with it.
-const LOG: usize = 16;
-
 /// A request may reach the eyes of a client so much later than it began: the machine is busy.
 const SLOW: Duration = Duration::from_secs(2);
+
+/// So much later than it was decided a request may come under usual circumstances: its connection has to be opened.
+const LATE: Duration = Duration::from_millis(500);
 
 /// All clients of a run.
 #[derive(Default)]
@@ -28,6 +27,8 @@ pub struct Clients {
     pub wrong: Vec<Wrong>,
     /// How often the node was killed.
     pub kills: u64,
+    /// Whether everything has been at rest since the last kill: then Flare has judged all that it may have sent before.
+    rested: bool,
     /// Notifications by their ids, over all clients.
     ids: HashMap<String, (usize, Told)>,
     pub requests: u64,
@@ -62,6 +63,8 @@ pub struct Client {
     pub filters: Vec<(Filter, Option<Instant>)>,
     /// How often its filter was begun to be changed, and was changed: odd while that is under way.
     pub filter_changes: u64,
+    /// When that was last.
+    refiltered: Option<Instant>,
     /// How often its feed was begun again, with everything in doubt.
     pub beginnings: u64,
     /// Skips notifications whose id it has applied, as the guide allows.
@@ -73,94 +76,7 @@ pub struct Client {
     /// Nothing may begin since then: it is paused, disabled or deleted.
     pub quiet: Option<(Instant, &'static str)>,
     /// All that it answered with success, by their ids.
-    applied_ids: HashMap<String, ()>,
-}
-
-/// What one client knows of one document.
-pub struct Pair {
-    beliefs: Beliefs,
-    /// The last that began.
-    begun: Option<Begun>,
-    /// The last that Flare surely knows to be delivered.
-    delivered: Option<Begun>,
-    /// An answer of which it is not known yet whether it arrived.
-    answered: Option<Answered>,
-    open: Vec<Open>,
-    /// The document as the client has it.
-    pub has: Option<(i64, Value)>,
-    /// The sequence of that.
-    sequence: u64,
-    /// The revision that the client answered with success, if nothing is uncertain since.
-    certain: Option<i64>,
-    /// How the last one ended that ended.
-    pub ended: Option<Ending>,
-    /// Everything it was told, repetitions left out.
-    pub revisions: Vec<(i64, Action)>,
-    pub log: VecDeque<String>,
-}
-
-#[derive(Clone, Debug)]
-struct Begun {
-    told: Told,
-    kills: u64,
-    filter_changes: u64,
-    beginnings: u64,
-}
-
-impl Begun {
-    /// Whether the filter may have been another for one that began before.
-    fn under_another_filter(&self, before: &Begun) -> bool {
-        self.filter_changes != before.filter_changes || self.filter_changes % 2 == 1
-    }
-}
-
-struct Answered {
-    proof: Proof,
-    ending: Ending,
-    begun: Begun,
-}
-
-/// How it is known whether Flare got an answer.
-pub enum Proof {
-    /// It said so.
-    Sure,
-    /// The connection, and the number of the request on it, will tell.
-    On(Arc<Connection>, u64),
-    /// It never will be.
-    None,
-}
-
-struct Open {
-    number: u64,
-    /// Of a request.
-    connection: Option<Arc<Connection>>,
-    /// Of a lease: it does not end before.
-    until: Option<Instant>,
-}
-
-impl Default for Pair {
-    fn default() -> Pair {
-        Pair {
-            beliefs: Beliefs::NOTHING,
-            begun: None,
-            delivered: None,
-            answered: None,
-            open: Vec::new(),
-            has: None,
-            sequence: 0,
-            certain: None,
-            ended: None,
-            revisions: Vec::new(),
-            log: VecDeque::new(),
-        }
-    }
-}
-
-/// How a notification came.
-pub enum Way {
-    Request(Arc<Connection>),
-    /// Taken by a reservation or a stream, on a lease that does not end before.
-    Lease(Instant),
+    applied_ids: HashSet<String>,
 }
 
 impl Client {
@@ -172,12 +88,13 @@ impl Client {
             pairs: BTreeMap::new(),
             filters: vec![(filter, None)],
             filter_changes: 0,
+            refiltered: None,
             beginnings: 0,
             skips,
             blurred: 0,
             unseen: false,
             quiet: None,
-            applied_ids: HashMap::new(),
+            applied_ids: HashSet::new(),
         }
     }
 
@@ -195,6 +112,7 @@ impl Client {
     /// From now on this filter counts and no other.
     pub fn refiltered(&mut self, filter: Filter) {
         self.filter_changes += self.filter_changes % 2;
+        self.refiltered = Some(Instant::now());
         self.filters.retain(|(_, replaced)| replaced.is_none_or(|at| at.elapsed() < SLOW));
         for (_, replaced) in &mut self.filters {
             replaced.get_or_insert(Instant::now());
@@ -211,79 +129,16 @@ impl Client {
     /// Something of it may have begun, or ended, that nobody saw: a reservation whose answer was lost, a connection that
     /// broke before the request was read.
     pub fn blur(&mut self, now: Tick) {
-        (self.blurred, self.unseen) = (now, true);
+        self.unseen = true;
+        self.doubt(now);
+    }
+
+    /// Flare may be in doubt about all that there is now.
+    fn doubt(&mut self, now: Tick) {
+        self.blurred = now;
         for pair in self.pairs.values_mut() {
             pair.blur();
         }
-    }
-}
-
-impl Pair {
-    /// Flare may be in doubt. What the client answered with success it has all the same, and nothing else happened to it.
-    fn blur(&mut self) {
-        self.conclude(u64::MAX);
-        self.beliefs = self.beliefs.or_doubt();
-        self.delivered = None;
-    }
-
-    /// Whether the last answer arrived is known now, as far as it ever will be.
-    fn conclude(&mut self, kills: u64) {
-        let Some(Answered { proof, ending, begun }) = self.answered.take() else { return };
-        // A connection that is still open, or was used again, shows that Flare took the answer: one that timed out it
-        // closes.
-        let taken = match proof {
-            Proof::Sure => true,
-            Proof::On(connection, number) => connection.proves_answer(number),
-            Proof::None => false,
-        };
-        let taken = taken && begun.kills == kills;
-        if taken {
-            self.beliefs = self.beliefs.after_end(begun.told.action, ending);
-            if ending == Ending::Delivered {
-                self.delivered = Some(begun);
-            }
-        } else {
-            self.beliefs = self.beliefs.after_end_or_loss(begun.told.action, ending);
-        }
-    }
-
-    /// A lease whose time is over, and of which nothing was said, has ended: nobody knows what the client did with it.
-    fn end_leases(&mut self) {
-        let over = |open: &Open| open.until.is_some() && !open.is_open();
-        if self.open.iter().any(over) {
-            self.open.retain(|open| !over(open));
-            self.certain = None;
-            self.ended = Some(Ending::Failed);
-            if let Some(begun) = &self.begun {
-                self.beliefs = self.beliefs.after_end(begun.told.action, Ending::Failed);
-            }
-        }
-    }
-
-    fn note(&mut self, line: String) {
-        if self.log.len() == LOG {
-            self.log.pop_front();
-        }
-        self.log.push_back(line);
-    }
-
-    /// The client processes a notification: lower sequences are ignored. False if a patch does not fit.
-    fn apply(&mut self, told: &Told) -> bool {
-        if told.sequence < self.sequence {
-            return true;
-        }
-        let state = match (&told.payload, told.action) {
-            (_, Action::Delete) => None,
-            (Payload::Whole(document), _) => Some((told.revision, document.clone())),
-            (Payload::Patch { patch, .. }, _) => {
-                let has = self.has.as_ref().and_then(|(_, document)| patched(document, patch));
-                let Some(document) = has else { return false };
-                Some((told.revision, document))
-            }
-            (Payload::Nothing, _) => return false,
-        };
-        (self.has, self.sequence) = (state, told.sequence);
-        true
     }
 }
 
@@ -313,7 +168,9 @@ impl Clients {
         let (kills, request) = (self.kills, self.requests);
         let client = &mut self.list[number];
         let (filter_changes, beginnings) = (client.filter_changes, client.beginnings);
-        let begun = Begun { told: told.clone(), kills, filter_changes, beginnings };
+        // An attempt ends under the filter that began it, and may come after the answer to the change.
+        let under_way = filter_changes % 2 == 1 || client.refiltered.is_some_and(|at| at.elapsed() < LATE);
+        let begun = Begun { told: told.clone(), kills, filter_changes, refiltering: under_way, beginnings };
         let mut wrong = Vec::new();
         if let Some((since, why)) = client.quiet
             && since.elapsed() > SLOW
@@ -325,32 +182,20 @@ impl Clients {
         wrong.extend(client.check_membership(world, told));
         let blurred = client.blurred;
         let pair = client.pairs.entry(told.document.clone()).or_insert_with(|| {
-            // Of a document that is older than a kill something may have been sent.
-            let first = world.resources[client.resource].documents.get(&told.document);
-            let older =
-                first.and_then(|document| document.said.first()).is_some_and(|said| said.began < blurred);
-            let beliefs = if older { Beliefs::NOTHING.or_doubt() } else { Beliefs::NOTHING };
-            Pair { beliefs, ..Pair::default() }
+            // Of a document that is older than a kill something may have been sent. One that was deleted and came
+            // back since is taken for such a one: what is stored tells of the life before it, and not when that began.
+            let document = world.resources[client.resource].documents.get(&told.document);
+            let older = document.is_some_and(|document| {
+                let mut said = document.said.iter();
+                blurred > 0 && said.any(|said| said.began < blurred || said.content.is_none())
+            });
+            Pair::new(if older { Beliefs::NOTHING.or_doubt() } else { Beliefs::NOTHING })
         });
         pair.conclude(kills);
         pair.end_leases();
         wrong.extend(pair.check_order(&begun));
         wrong.extend(pair.check_payload(world, client.resource, told));
-        if pair.open.iter().any(Open::is_open) {
-            wrong.push("a request begins while another one is open".into());
-        }
-        let (connection, until) = match way {
-            Way::Request(connection) => (Some(connection), None),
-            Way::Lease(until) => (None, Some(until)),
-        };
-        pair.beliefs = pair.beliefs.after_begin(told.action);
-        pair.open.retain(Open::is_open);
-        pair.open.push(Open { number: request, connection, until });
-        if pair.revisions.last() != Some(&(told.revision, told.action)) {
-            pair.revisions.push((told.revision, told.action));
-        }
-        pair.begun = Some(begun);
-        pair.note(format!("#{request} begins: {told}"));
+        wrong.extend(pair.begins(request, begun, way));
         self.note(|| format!("#{request} to client {number} begins: {told} {}", told.document));
         for what in wrong {
             self.wrong(number, &told.document, what);
@@ -377,12 +222,12 @@ impl Clients {
     /// The client processes what began under this number, if it does at all.
     pub fn processes(&mut self, number: usize, told: &Told) {
         let client = &mut self.list[number];
-        if client.skips && client.applied_ids.contains_key(&told.id) {
+        if client.skips && client.applied_ids.contains(&told.id) {
             return;
         }
         let pair = client.pairs.entry(told.document.clone()).or_default();
         let fits = pair.apply(told);
-        client.applied_ids.insert(told.id.clone(), ());
+        client.applied_ids.insert(told.id.clone());
         if !fits {
             self.wrong(
                 number,
@@ -403,29 +248,9 @@ impl Clients {
 
     /// The client is about to answer, or the sender has left.
     pub fn ends(&mut self, number: usize, request: u64, told: &Told, ending: Ending, proof: Proof) {
-        let kills = self.kills;
-        let pair = self.list[number].pairs.entry(told.document.clone()).or_default();
-        pair.open.retain(|open| open.number != request);
-        pair.note(format!("#{request} ends: {ending:?}"));
         self.note(|| format!("#{request} ends: {ending:?}"));
         let pair = self.list[number].pairs.entry(told.document.clone()).or_default();
-        // After a kill all that was open counts as lost already; but a lease outlives it.
-        let survived = matches!(proof, Proof::Sure);
-        let Some(begun) =
-            pair.begun.clone().filter(|begun| begun.told.repeats(told) && (survived || begun.kills == kills))
-        else {
-            return;
-        };
-        pair.ended = Some(ending);
-        match ending {
-            Ending::Delivered => pair.certain = (told.action != Action::Delete).then_some(told.revision),
-            Ending::Discarded => {}
-            Ending::Failed => pair.certain = None,
-        }
-        match ending {
-            Ending::Failed => pair.beliefs = pair.beliefs.after_end(told.action, ending),
-            _ => pair.answered = Some(Answered { proof, ending, begun: Begun { kills, ..begun } }),
-        }
+        pair.ends(request, told, ending, proof, self.kills);
     }
 
     /// A request is read only now that its sender has given it up: others that began after it may have been judged
@@ -437,34 +262,45 @@ impl Clients {
         self.note(|| format!("late to client {number}: {told} {}", told.document));
         self.list[number].unseen = true;
         let pair = self.list[number].pairs.entry(told.document.clone()).or_default();
-        pair.note(format!("late: {told}"));
-        pair.blur();
-        pair.ended = Some(Ending::Failed);
+        pair.comes_late(told);
+    }
+
+    /// Nothing is owed to anybody.
+    pub fn at_rest(&mut self) {
+        self.rested = true;
+    }
+
+    /// SIGTERM: leaves nothing in doubt. But what a life after a kill had not judged to its end the next one judges from
+    /// its beginning: it may doubt once more what it could doubt before.
+    pub fn stopped(&mut self, now: Tick) {
+        self.note(|| "stopped".into());
+        if self.kills > 0 && !self.rested {
+            self.list.iter_mut().for_each(|client| client.doubt(now));
+        }
+    }
+
+    /// The lanes of a subscription go to other threads: to those it is as if a life had stopped and another begun.
+    pub fn moves(&mut self, number: usize, now: Tick) {
+        if self.kills > 0 && !self.rested {
+            self.list[number].doubt(now);
+        }
     }
 
     /// The wall clock was set: a lease that outlives a restart is measured by it.
     pub fn clock_was_set(&mut self) {
-        let pairs = self.list.iter_mut().flat_map(|client| client.pairs.values_mut());
-        for open in pairs.flat_map(|pair| &mut pair.open).filter(|open| open.until.is_some()) {
-            open.until = Some(Instant::now());
+        for pair in self.list.iter_mut().flat_map(|client| client.pairs.values_mut()) {
+            pair.clock_was_set();
         }
     }
 
     /// kill -9: outcomes of the last moments are lost, and so is which requests were open. That excuses doubt.
     pub fn killed(&mut self, now: Tick) {
-        self.kills += 1;
+        (self.kills, self.rested) = (self.kills + 1, false);
         self.note(|| "killed".into());
         for client in &mut self.list {
             client.blurred = now;
             for pair in client.pairs.values_mut() {
-                let open = pair.open.iter().any(|open| open.connection.is_some());
-                pair.open.retain(|open| open.connection.is_none());
-                if open {
-                    pair.ended = Some(Ending::Failed);
-                    pair.certain = None;
-                }
-                pair.blur();
-                pair.note("killed".into());
+                pair.killed();
             }
         }
     }
@@ -493,82 +329,5 @@ impl Client {
                 }
             },
         }
-    }
-}
-
-impl Pair {
-    /// Promises 1 and 2: sequences and revisions never fall, nothing is told twice without a reason, and the action is
-    /// one that fits what the client can be taken to have.
-    fn check_order(&self, begun: &Begun) -> Vec<String> {
-        let told = &begun.told;
-        let mut wrong = Vec::new();
-        if let Some(before) = &self.begun {
-            if told.sequence < before.told.sequence {
-                wrong.push(format!("the sequence falls: {told} after {}", before.told));
-            }
-            if told.revision < before.told.revision {
-                wrong.push(format!("the revision falls: {told} after {}", before.told));
-            }
-        }
-        if let Some(delivered) = &self.delivered {
-            // After a kill it may not be known any more that it was delivered; a changed filter has documents enter and
-            // leave at the sequence they have; a replay is asked for; a feed that begins again sends everything.
-            let since = delivered.kills == begun.kills && delivered.beginnings == begun.beginnings;
-            let transition = begun.under_another_filter(delivered) && told.action != Action::Update;
-            if since && told.replay.is_none() && told.sequence <= delivered.told.sequence && !transition {
-                wrong.push(format!("it is told again though it was delivered: {told}"));
-            }
-        }
-        if !self.beliefs.allow(told.action) {
-            wrong.push(format!(
-                "{:?} does not fit what the client can be taken to have ({:?})",
-                told.action, self.beliefs
-            ));
-        }
-        wrong
-    }
-
-    /// What is told of the document is what the origin said; a patch starts from what the client surely has.
-    fn check_payload(&self, world: &World, resource: usize, told: &Told) -> Option<String> {
-        let document = world.resources[resource].documents.get(&told.document)?;
-        let said = document.find(told.revision, false).and_then(|said| said.content.as_ref());
-        match (&told.payload, told.action) {
-            (Payload::Nothing, Action::Delete) => None,
-            (_, Action::Delete) => Some(format!("a delete with a document: {told}")),
-            (Payload::Nothing, _) => Some(format!("the document is missing: {told}")),
-            (Payload::Whole(document), _) => {
-                (Some(document) != said).then(|| format!("not what the origin said: {told}: {document}"))
-            }
-            (Payload::Patch { from, .. }, _) if self.certain != Some(*from) => {
-                Some(format!("a patch from {from} to a client that surely has {:?}", self.certain))
-            }
-            (Payload::Patch { patch, .. }, _) => {
-                let now = self.has.as_ref().and_then(|(_, document)| patched(document, patch));
-                (now.as_ref() != said)
-                    .then(|| format!("a patch that does not lead to what the origin said: {patch}"))
-            }
-        }
-    }
-}
-
-impl Open {
-    /// Whether it is still open at the sender's end. It may have given it up, or its lease may have ended.
-    fn is_open(&self) -> bool {
-        let connection = self.connection.as_ref().is_none_or(|connection| connection.is_open());
-        connection && self.until.is_none_or(|until| Instant::now() < until)
-    }
-}
-
-impl std::fmt::Display for Told {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Told { action, revision, sequence, id, replay, payload, .. } = self;
-        write!(f, "{action:?} revision {revision} sequence {sequence} id {id}")?;
-        if let Some(replay) = replay {
-            write!(f, " replay {replay}")?;
-        }
-        if let Payload::Patch { from, .. } = payload {
-            write!(f, " patch from {from}")?;
-        }
-        Ok(())
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! Everything follows from the seed as far as a real process allows: the configuration (`limits.rs`), the operations
 //! (`operate/`), how each client answers its requests in the order in which they come (`mood.rs`). What the origins said
-//! is in `world.rs`, what the clients were told and may expect in `memory.rs` and `beliefs.rs`, what has to hold at the
-//! end in `verify.rs`.
+//! is in `world.rs`, what the clients were told and may expect in `memory.rs`, `pair.rs` and `beliefs.rs`, what has to hold
+//! at the end in `verify.rs`.
 
 mod api;
 mod beliefs;
@@ -17,6 +17,7 @@ mod memory;
 mod mood;
 mod node;
 mod operate;
+mod pair;
 mod revisions;
 mod run;
 mod stage;
@@ -55,7 +56,7 @@ pub struct Args {
     /// What Flare logs.
     #[arg(long, default_value = "info")]
     log: String,
-    /// Use this binary instead of building one.
+    /// Use this binary of Flare instead of building one, and the audit that was built before.
     #[arg(long)]
     binary: Option<PathBuf>,
 }
@@ -143,7 +144,8 @@ fn build(release: bool) -> anyhow::Result<PathBuf> {
     for what in [&["flare"][..], &["flare-embedded", "--example", "audit"]] {
         let mut command = std::process::Command::new(env!("CARGO"));
         command.args(["build", "--quiet", "--package"]).args(what);
-        if release {
+        // The audit looks once at a small store.
+        if release && what[0] == "flare" {
             command.arg("--release");
         }
         if !command.status().context("building flare")?.success() {
@@ -151,4 +153,9 @@ fn build(release: bool) -> anyhow::Result<PathBuf> {
         }
     }
     Ok(crate::bench::target()?.join(if release { "release/flare" } else { "debug/flare" }))
+}
+
+/// What looks through a store that is closed.
+fn audit_program() -> anyhow::Result<PathBuf> {
+    Ok(crate::bench::target()?.join("debug/examples/audit"))
 }

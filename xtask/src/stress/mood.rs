@@ -9,6 +9,8 @@ use super::dice::Dice;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mood {
     Healthy,
+    /// Processes everything at once, and takes its time to say so: a kill finds requests open that have been processed.
+    Slow,
     /// A little of everything.
     Flaky,
     /// 500 to everything.
@@ -23,7 +25,8 @@ pub enum Mood {
 impl Mood {
     pub fn draw(dice: &mut Dice) -> Mood {
         dice.weighted(&[
-            (Mood::Healthy, 5),
+            (Mood::Healthy, 4),
+            (Mood::Slow, 6),
             (Mood::Flaky, 8),
             (Mood::Failing, 2),
             (Mood::Hanging, 1),
@@ -108,7 +111,11 @@ impl Reply {
             Mood::Throttling if roll < 70 => status(429, Some(1)),
             _ => status(if roll % 2 == 0 { 200 } else { 204 }, None),
         };
-        let after = if slow < 10 { slow } else { 0 };
+        let after = match mood {
+            Mood::Slow => 20 + slow,
+            _ if slow < 10 => slow,
+            _ => 0,
+        };
         let processes = match kind.ending() {
             Ending::Delivered => true,
             // What is dropped on purpose is not processed.

@@ -132,12 +132,12 @@ async fn play(
         anyhow::bail!("Flare ended by itself: {status}");
     }
     run.node.kill().await?;
-    audit(binary, folder, &run.stage).await
+    audit(folder, &run.stage).await
 }
 
 /// What the engine finds in the store that is left.
-async fn audit(binary: &Path, folder: &Path, stage: &Stage) -> anyhow::Result<()> {
-    let audit = binary.with_file_name("examples").join("audit");
+async fn audit(folder: &Path, stage: &Stage) -> anyhow::Result<()> {
+    let audit = super::audit_program()?;
     let data = super::node::data(folder);
     let found = tokio::process::Command::new(&audit).arg(data).output().await;
     let found = found.with_context(|| format!("running {}", audit.display()))?;
@@ -168,8 +168,9 @@ impl Run {
                 (Incident::Clock(3_600_000), 1),
                 (Incident::Clock(-7_200_000), 1),
             ]);
-            let after = Duration::from_millis(dice.below(15));
-            self.step(batch, incident, after).await?;
+            let looks = operate::draw_looks(&self.stage, dice);
+            let pauses = [dice.below(15), *dice.pick(&[0, 0, 5, 30])].map(Duration::from_millis);
+            self.step(batch, incident, looks, pauses).await?;
             tokio::time::sleep(Duration::from_millis(*dice.pick(&[0, 0, 1, 5, 20]))).await;
         }
         finish::heal(&self.stage).await?;
@@ -186,21 +187,29 @@ impl Run {
         Ok(())
     }
 
-    /// A batch of operations side by side, and what happens to the node meanwhile.
+    /// A batch of operations side by side, and what happens to the node meanwhile. Before a kill someone looks around,
+    /// while what the batch has begun is still under way.
     async fn step(
         &mut self,
         batch: Vec<Operation>,
         incident: Incident,
-        after: Duration,
+        looks: Vec<Operation>,
+        [first, second]: [Duration; 2],
     ) -> anyhow::Result<()> {
         let mut performing = JoinSet::new();
         for operation in batch {
             performing.spawn(operation.perform(self.stage.clone()));
         }
-        tokio::time::sleep(after).await;
+        tokio::time::sleep(first).await;
         match incident {
             Incident::None => {}
-            Incident::Kill => self.kill().await?,
+            Incident::Kill => {
+                for look in looks {
+                    look.perform(self.stage.clone()).await?;
+                }
+                tokio::time::sleep(second).await;
+                self.kill().await?;
+            }
             Incident::Stop => self.stop().await?,
             Incident::Clock(offset) => {
                 self.stage.shared.clients().clock_was_set();
@@ -233,6 +242,8 @@ impl Run {
         self.node.stop().await?;
         self.door.send_replace(None);
         self.stage.shared.drained().await;
+        let now = self.stage.shared.world().now();
+        self.stage.shared.clients().stopped(now);
         self.start().await
     }
 

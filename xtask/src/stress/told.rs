@@ -54,6 +54,20 @@ impl Told {
     }
 }
 
+impl std::fmt::Display for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Told { action, revision, sequence, id, replay, payload, .. } = self;
+        write!(f, "{action:?} revision {revision} sequence {sequence} id {id}")?;
+        if let Some(replay) = replay {
+            write!(f, " replay {replay}")?;
+        }
+        if let Payload::Patch { from, .. } = payload {
+            write!(f, " patch from {from}")?;
+        }
+        Ok(())
+    }
+}
+
 fn payload(body: &[u8], patch_from: Option<i64>) -> Result<Payload, String> {
     if body.is_empty() {
         return Ok(Payload::Nothing);

@@ -122,7 +122,7 @@ impl Wish {
             filter: if dice.percent(50) { Filter::Everything } else { Filter::draw(dice) },
             when: *dice.pick(&[When::Always, When::Always, When::Always, When::Tell, When::Differs]),
             all: dice.percent(30),
-            passive: dice.percent(15),
+            passive: dice.percent(25),
             beginning: dice.percent(50),
             envelope: dice.percent(60),
             patch: *dice.pick(&[None, None, Some("merge"), Some("json")]),

@@ -9,7 +9,7 @@ use crate::stress::stage::Stage;
 use crate::stress::world::content;
 
 /// How many documents of a resource change all the time.
-const HOT: u64 = 12;
+const HOT: u64 = 8;
 
 /// One thing to be said about one document.
 #[derive(Clone, Debug)]

@@ -63,6 +63,14 @@ pub fn draw(stage: &Stage, dice: &mut Dice) -> Vec<Operation> {
     (0..count).filter_map(|_| draw_one(stage, dice)).collect()
 }
 
+/// Someone looks around just before a kill: what looking may have done to the records shows after it.
+pub fn draw_looks(stage: &Stage, dice: &mut Dice) -> Vec<Operation> {
+    let count = dice.below(4);
+    let looks =
+        (0..count).filter_map(|_| Some(look::draw(stage, subscriptions::draw_existing(stage, dice)?, dice)));
+    looks.collect()
+}
+
 #[derive(Clone, Copy)]
 enum Kind {
     Document,
@@ -95,7 +103,7 @@ fn draw_one(stage: &Stage, dice: &mut Dice) -> Option<Operation> {
         (Kind::DropDead, 1),
         (Kind::Look, 12),
         (Kind::Pull, 6),
-        (Kind::Drive, 2),
+        (Kind::Drive, 5),
         (Kind::Resource, 2),
     ]);
     // A fork for each: how much one of them draws changes nothing for those after it.

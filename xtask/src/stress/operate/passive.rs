@@ -8,7 +8,7 @@ use super::{Cut, Operation};
 use crate::stress::api::Ask;
 use crate::stress::beliefs::Ending;
 use crate::stress::dice::Dice;
-use crate::stress::memory::{Proof, Way};
+use crate::stress::pair::{Proof, Way};
 use crate::stress::stage::Stage;
 use crate::stress::told::Told;
 

@@ -115,18 +115,18 @@ pub async fn create(stage: &Stage, number: usize, cut: Option<Cut>) -> anyhow::R
     let (answer, again) = insist(stage, &Ask::new("POST", &list, &body), cut).await?;
     let created = match answer.status {
         201 => answer.json()["id"].as_str().map(ToOwned::to_owned),
-        // An earlier try was heard: it is there, under its url.
-        409 if again => {
+        // An earlier try was heard: it is there, under its url. Or it is refused now, by a limit that was lowered.
+        409 | 400 if again => {
             let (found, _) = stage.api.send(&Ask::get(format!("{list}?limit=100"))).await?;
             let all = found.json()["subscriptions"].as_array().cloned().unwrap_or_default();
             let ours = all.iter().find(|one| one["endpoint"]["url"] == body["endpoint"]["url"]);
             let id = ours.and_then(|one| one["id"].as_str()).map(ToOwned::to_owned);
-            if id.is_none() {
+            if id.is_none() && answer.status == 409 {
                 stage.wrong(number, "", format!("it is there (409) and not in the list: {}", answer.text()));
             }
             id
         }
-        400 if stage.lowers => None,
+        400 if stage.lowers && !again => None,
         status => {
             stage.wrong(number, "", format!("creating it was answered {status}: {}: {body}", answer.text()));
             None
@@ -179,6 +179,7 @@ pub async fn change(
     if aspects.contains(&Aspect::Filter) {
         stage.shared.clients().list[number].refilter(wish.filter);
     }
+    let moves = aspects.contains(&Aspect::Shards) || aspects.contains(&Aspect::Mode);
     let ask = Ask::new("PATCH", &path, &patch);
     let mut cut = cut;
     // Someone else changed it at the same moment: again, but not for ever.
@@ -190,6 +191,9 @@ pub async fn change(
         answer = insist(stage, &ask, None).await?.0;
     }
     let now = stage.shared.world().now();
+    if moves {
+        stage.shared.clients().moves(number, now);
+    }
     let mut subscriptions = stage.subscriptions();
     let subscription = &mut subscriptions[number];
     subscription.changing.retain(|aspect| !aspects.contains(aspect));
