@@ -47,7 +47,7 @@ impl Dice {
 
     /// One of these words.
     pub fn word(&mut self, from: &[&'static str]) -> &'static str {
-        *self.pick::<&str>(from)
+        self.pick::<&str>(from)
     }
 
     /// One of these, by weight: a name and how often it comes.
