@@ -23,7 +23,7 @@ impl Limits {
         let mut variables = Vec::new();
         let mut put = |name: &'static str, value: &str| variables.push((name, value.to_owned()));
         put("FLARE_DELIVERY_THREADS", dice.word(&["1", "2", "3", "4"]));
-        put("FLARE_DELIVERY_RECORD_INTERVAL", dice.word(&["0s", "1ms", "20ms", "100ms"]));
+        put("FLARE_DELIVERY_RECORD_INTERVAL", dice.word(&["0s", "0s", "1ms", "20ms", "100ms"]));
         put("FLARE_DELIVERY_WINDOW", dice.word(&["1", "2", "4", "16", "4096"]));
         put("FLARE_DELIVERY_WAITING_LIMIT", dice.word(&["1", "2", "4", "16", "1024"]));
         put("FLARE_DELIVERY_ISSUE_BLOCK", dice.word(&["1", "2", "8", "64", "4096"]));

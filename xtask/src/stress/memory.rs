@@ -29,6 +29,8 @@ pub struct Clients {
     pub kills: u64,
     /// Whether everything has been at rest since the last kill: then Flare has judged all that it may have sent before.
     rested: bool,
+    /// The wall clock was set: a restart may end leases before their time.
+    clock_was_set: bool,
     /// Notifications by their ids, over all clients.
     ids: HashMap<String, (usize, Told)>,
     pub requests: u64,
@@ -288,8 +290,20 @@ impl Clients {
 
     /// The wall clock was set: a lease that outlives a restart is measured by it.
     pub fn clock_was_set(&mut self) {
+        self.clock_was_set = true;
+        self.end_leases();
+    }
+
+    fn end_leases(&mut self) {
         for pair in self.list.iter_mut().flat_map(|client| client.pairs.values_mut()) {
             pair.clock_was_set();
+        }
+    }
+
+    /// The node is on its way to another life.
+    pub fn restarts(&mut self) {
+        if self.clock_was_set {
+            self.end_leases();
         }
     }
 

@@ -112,7 +112,7 @@ impl Reply {
             _ => status(if roll % 2 == 0 { 200 } else { 204 }, None),
         };
         let after = match mood {
-            Mood::Slow => 20 + slow,
+            Mood::Slow => 20 + slow * 3 / 2,
             _ if slow < 10 => slow,
             _ => 0,
         };

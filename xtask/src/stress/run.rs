@@ -158,7 +158,7 @@ enum Incident {
 
 impl Run {
     async fn acts(&mut self, dice: &mut Dice) -> anyhow::Result<()> {
-        self.begin().await?;
+        self.begin(dice).await?;
         for _ in 0..dice.between(25, 60) {
             let batch = operate::draw(&self.stage, dice);
             let incident = dice.weighted(&[
@@ -169,7 +169,7 @@ impl Run {
                 (Incident::Clock(-7_200_000), 1),
             ]);
             let looks = operate::draw_looks(&self.stage, dice);
-            let pauses = [dice.below(15), *dice.pick(&[0, 0, 5, 30])].map(Duration::from_millis);
+            let pauses = [dice.below(15), *dice.pick(&[0, 5, 30, 60, 100])].map(Duration::from_millis);
             self.step(batch, incident, looks, pauses).await?;
             tokio::time::sleep(Duration::from_millis(*dice.pick(&[0, 0, 1, 5, 20]))).await;
         }
@@ -179,10 +179,15 @@ impl Run {
         self.again_and_nothing_happens().await
     }
 
-    /// The resources.
-    async fn begin(&mut self) -> anyhow::Result<()> {
+    /// The resources, and some who want to hear of them.
+    async fn begin(&mut self, dice: &mut Dice) -> anyhow::Result<()> {
         for slot in 0..self.limits.lanes.len() {
             operate::create_first(&self.stage, slot).await?;
+        }
+        for number in 0..3 {
+            if let Some(operation) = operate::draw_subscription(&self.stage, &mut dice.fork(number)) {
+                operation.perform(self.stage.clone()).await?;
+            }
         }
         Ok(())
     }
@@ -248,6 +253,7 @@ impl Run {
     }
 
     async fn start(&mut self) -> anyhow::Result<()> {
+        self.stage.shared.clients().restarts();
         let variables = self.limits.lowered.clone();
         self.node.start_again(&variables).await?;
         self.stage.shared.stopping.store(false, Ordering::SeqCst);

@@ -128,7 +128,7 @@ impl Wish {
             patch: *dice.pick(&[None, None, Some("merge"), Some("json")]),
             shards: dice.between(1, lanes.min(concurrency).min(4)),
             concurrency,
-            timeout: *dice.pick(&[200, 300, 500]),
+            timeout: *dice.pick(&[250, 300, 500]),
             quantity: *dice.pick(&[1, 2, 4, 0, 0]),
             rate: None,
         }

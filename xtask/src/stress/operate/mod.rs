@@ -20,7 +20,7 @@ use super::wish::{Aspect, Wish};
 use documents::Line;
 use passive::pull;
 pub use resources::create_first;
-pub use subscriptions::{replay, resume};
+pub use subscriptions::{draw_new as draw_subscription, replay, resume};
 
 /// How a request is cut: so many parts of a thousand are sent, and the connection is left after a while.
 #[derive(Clone, Copy, Debug)]
@@ -63,11 +63,21 @@ pub fn draw(stage: &Stage, dice: &mut Dice) -> Vec<Operation> {
     (0..count).filter_map(|_| draw_one(stage, dice)).collect()
 }
 
-/// Someone looks around just before a kill: what looking may have done to the records shows after it.
+/// Someone looks around just before a kill, at everything or here and there: what looking may have done to the records
+/// shows after it.
 pub fn draw_looks(stage: &Stage, dice: &mut Dice) -> Vec<Operation> {
+    let everywhere = dice.percent(50);
+    let mut dice = dice.fork(dice.clone().below(u64::MAX));
+    if everywhere {
+        // Twice: the first one has recorded what there was, and the second finds nothing to record.
+        let all = subscriptions::existing(stage).repeat(2).into_iter();
+        return all.map(|number| Operation::Look { number, at: look::Sight::DeadLetters }).collect();
+    }
     let count = dice.below(4);
-    let looks =
-        (0..count).filter_map(|_| Some(look::draw(stage, subscriptions::draw_existing(stage, dice)?, dice)));
+    let looks = (0..count).filter_map(|_| {
+        let number = subscriptions::draw_existing(stage, &mut dice)?;
+        Some(look::draw(stage, number, &mut dice))
+    });
     looks.collect()
 }
 

@@ -16,12 +16,16 @@ use crate::stress::wish::{Aspect, Wish};
 /// The most subscriptions at a time.
 const MOST: usize = 7;
 
-/// A subscription that is there and that no operation has for itself.
-pub fn draw_existing(stage: &Stage, dice: &mut Dice) -> Option<usize> {
+/// Subscriptions that are there and that no operation has for itself.
+pub fn existing(stage: &Stage) -> Vec<usize> {
     let subscriptions = stage.subscriptions();
-    let there: Vec<usize> = (0..subscriptions.len())
-        .filter(|number| subscriptions[*number].id.is_some() && !subscriptions[*number].busy)
-        .collect();
+    let free = |number: &usize| subscriptions[*number].id.is_some() && !subscriptions[*number].busy;
+    (0..subscriptions.len()).filter(free).collect()
+}
+
+/// One of them.
+pub fn draw_existing(stage: &Stage, dice: &mut Dice) -> Option<usize> {
+    let there = existing(stage);
     (!there.is_empty()).then(|| *dice.pick(&there))
 }
 
