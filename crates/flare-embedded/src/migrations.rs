@@ -27,6 +27,7 @@ const STEPS: &[Step] = &[
     Step { number: 2, name: "kept states", sql: include_str!("migrations/0002_kept_states.sql") },
     Step { number: 3, name: "filters", sql: include_str!("migrations/0003_filters.sql") },
     Step { number: 4, name: "history", sql: include_str!("migrations/0004_history.sql") },
+    Step { number: 5, name: "judging", sql: include_str!("migrations/0005_judging.sql") },
 ];
 
 /// The statements of all steps, in order, for tests that need no folder.

@@ -57,6 +57,19 @@ pub(crate) fn write_chunk(mut bits: RoaringBitmap) -> Vec<u8> {
     bytes
 }
 
+/// A set of ordinals as bytes.
+pub(crate) fn write_set(ordinals: &RoaringTreemap) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(ordinals.serialized_size());
+    ordinals.serialize_into(&mut bytes).expect("a vector takes what is written to it");
+    bytes
+}
+
+/// The reverse of [`write_set`]; `None` when the bytes are no set.
+pub(crate) fn read_set(mut bytes: &[u8]) -> Option<RoaringTreemap> {
+    let ordinals = RoaringTreemap::deserialize_from(&mut bytes).ok()?;
+    bytes.is_empty().then_some(ordinals)
+}
+
 /// Sets and clears in a chunk.
 pub(crate) fn change_chunk(bits: &mut RoaringBitmap, entries: &[(u64, bool)]) {
     for (ordinal, has) in entries {

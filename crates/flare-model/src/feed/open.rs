@@ -51,8 +51,11 @@ impl Feed {
                 doubt.insert(standing.ordinal.0);
             }
             if let State::Waiting { .. } | State::Passed = standing.state {
-                // Without a mark nothing at all was sent since the clean stop, retries included.
-                if saved.issued > Seq(0) && rules.keeps(Rule::JudgeStandings) {
+                // Without a mark nothing at all was sent since the clean stop, retries included: then only those are
+                // judged that were waiting for it already.
+                let sent = saved.issued > Seq(0) || saved.unjudged.contains(standing.ordinal.0);
+                let again = saved.judging > Seq(0) && !rules.keeps(Rule::StandingsOnce);
+                if (sent || again) && rules.keeps(Rule::JudgeStandings) {
                     unjudged.insert(standing.ordinal.0);
                 }
                 waiting.insert(standing.ordinal, standing);
@@ -69,7 +72,8 @@ impl Feed {
         let ahead = if rules.keeps(Rule::Ahead) { saved.ahead } else { Ahead::default() };
         let extras = ahead.extras.iter().copied().collect();
         // What has not happened yet was not sent, however far the mark had been raised for it.
-        let issued = if rules.keeps(Rule::NotBeyondHead) { saved.issued.min(head) } else { saved.issued };
+        let issued = saved.issued.max(saved.judging);
+        let issued = if rules.keeps(Rule::NotBeyondHead) { issued.min(head) } else { issued };
         let needed = issued > saved.cursor || ahead.horizon > saved.cursor;
         let sets = Sets { extras, doubt, dead: saved.dead, unjudged, more, ..Sets::default() };
         let judge = Judge { cursor: saved.cursor, issued, ahead, done, until: None };
@@ -158,8 +162,9 @@ impl Feed {
     }
 
     /// Nothing is in flight but leases, and nothing will be sent: the last record of a clean stop says so, and the next
-    /// life has nothing to doubt. It takes the mark back altogether, not only to the cursor: the next life then
-    /// has to ask for a mark before it retries anything, and its absence tells that no retry was under way.
+    /// life has nothing to doubt but what this one has not judged. It takes the mark back altogether, not only to the
+    /// cursor: the next life then has to ask for a mark before it retries anything, and its absence tells that no retry
+    /// was under way.
     pub fn close(&mut self) {
         self.take_mark_back();
     }
@@ -175,18 +180,7 @@ impl Feed {
 
     fn take_mark_back(&mut self) {
         debug_assert!(self.open.values().all(|open| open.leased), "nothing is in flight");
-        self.end_judging();
-        let clean = if self.rules.keeps(Rule::StopIsClean) { Seq(0) } else { self.cursor() };
-        let mark = match &self.judge {
-            Some(judge) if judge.issued > judge.cursor && self.rules.keeps(Rule::StopKeepsJudging) => {
-                judge.issued
-            }
-            // Any mark that lies not beyond the cursor has the next life judge the standings, and no more.
-            _ if !self.few.unjudged.is_empty() && self.rules.keeps(Rule::StopKeepsJudging) => {
-                self.cursor().max(Seq(1))
-            }
-            _ => clean,
-        };
+        let mark = if self.rules.keeps(Rule::StopIsClean) { Seq(0) } else { self.cursor() };
         let asked = self.delta.issue.max(self.delta.under_way.as_ref().map_or(Seq(0), |taken| taken.issued));
         if mark == self.issued && asked <= mark {
             return;
@@ -198,6 +192,17 @@ impl Feed {
         if let Some(under_way) = self.delta.under_way().filter(|_| self.rules.keeps(Rule::TakenBackStays)) {
             under_way.issued = Seq(0);
         }
+    }
+
+    /// What a record with the mark `issued` says of judging, so that it outlives a clean stop: the mark to judge by, and
+    /// the standings to judge. With a mark the next life judges all of them.
+    pub(super) fn left_to_judge(&self, issued: Seq) -> (Seq, RoaringTreemap) {
+        if !self.rules.keeps(Rule::StopKeepsJudging) {
+            return Default::default();
+        }
+        let judge = self.judge.as_ref().filter(|judge| judge.issued > judge.cursor);
+        let standings = if issued == Seq(0) { self.few.unjudged.clone() } else { RoaringTreemap::new() };
+        (judge.map_or(Seq(0), |judge| judge.issued), standings)
     }
 
     /// Whether the client may lack what it holds or have what it does not. Judged once and then remembered.

@@ -101,6 +101,12 @@ pub struct Record {
     /// The mark that must be durable before anything beyond it is sent. 0 after a clean stop and during a pause:
     /// nothing at all may be on its way.
     pub issued: Seq,
+    /// After a crash, until all is judged: the mark to judge by, as it was found then; otherwise 0. A clean stop leaves
+    /// it: what a life before this one may have sent is as unknown as ever.
+    pub judging: Seq,
+    /// Where nothing may be on its way (`issued` is 0): the documents that waited when a crash was found, and are not
+    /// judged yet. Whole.
+    pub unjudged: RoaringTreemap,
     /// The settled changes beyond the cursor.
     pub ahead: Ahead,
     /// Documents the client now has.
@@ -135,6 +141,10 @@ pub struct Saved {
     pub cursor: Seq,
     /// As last recorded.
     pub issued: Seq,
+    /// As last recorded.
+    pub judging: Seq,
+    /// As last recorded.
+    pub unjudged: RoaringTreemap,
     /// As last recorded.
     pub ahead: Ahead,
     /// All that the client has.
@@ -218,7 +228,8 @@ impl Feed {
         self.end_judging();
         self.delta.dirty = false;
         let issued = self.delta.issue.max(self.issued);
-        let mut record = Record { issued, ..Record::default() };
+        let (judging, unjudged) = self.left_to_judge(issued);
+        let mut record = Record { issued, judging, unjudged, ..Record::default() };
         for (ordinal, has) in std::mem::take(&mut self.delta.held) {
             if has { record.held.push(ordinal) } else { record.dropped.push(ordinal) }
         }

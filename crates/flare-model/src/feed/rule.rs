@@ -36,6 +36,8 @@ pub(super) enum Rule {
     CursorRests,
     /// A stop while there is something to judge leaves it to the next life.
     StopKeepsJudging,
+    /// What was judged before a stop, or came to stand since the crash, is not judged after it.
+    StandingsOnce,
     /// A stop with nothing to judge leaves nothing to judge.
     StopIsClean,
     /// So does a pause, for as long as it lasts.
@@ -118,7 +120,7 @@ pub(super) enum Rule {
 
 #[cfg(test)]
 impl Rule {
-    pub(super) const ALL: [Rule; 55] = [
+    pub(super) const ALL: [Rule; 56] = [
         Rule::Ahead,
         Rule::Outrun,
         Rule::OutdatedRead,
@@ -135,6 +137,7 @@ impl Rule {
         Rule::JudgeNoFurther,
         Rule::CursorRests,
         Rule::StopKeepsJudging,
+        Rule::StandingsOnce,
         Rule::StopIsClean,
         Rule::PauseIsClean,
         Rule::TakenBackStays,

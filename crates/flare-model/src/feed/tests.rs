@@ -398,3 +398,24 @@ fn a_document_that_is_gone_while_it_was_to_be_decided_again_holds_nothing_back()
     assert!(feed.gone(Ordinal(1), Seq(2)));
     assert_eq!((feed.cursor(), feed.may_be_retried(Ordinal(1))), (Seq(2), false));
 }
+
+#[test]
+fn a_stop_before_all_is_judged_leaves_that_to_the_next_life_and_no_more() {
+    let (ordinal, state) = (Ordinal(2), State::Waiting { due: NOW });
+    let waited = Standing { ordinal, seq: Seq(1), doubt: false, state, replay: 0, trouble: None };
+    let mut saved =
+        Saved { cursor: Seq(1), issued: Seq(100), standings: vec![waited], life: 7, ..Saved::default() };
+    let mut feed = Feed::open(saved.clone(), Seq(9));
+    read(&mut feed, &row(1, 3));
+    feed.settle(Ordinal(1), Verdict::Delivered);
+    assert!(feed.request(&row(1, 3), 1, NOW));
+    feed.close();
+    let Taken { record, .. } = feed.take_record().expect("there is something to record");
+    assert_eq!((record.cursor, record.issued, record.judging), (Seq(1), Seq(0), Seq(9)));
+    assert_eq!(record.unjudged, [2].into_iter().collect(), "what was asked for since is known");
+    ledger::write(&mut saved, &record);
+    let feed = Feed::open(saved, Seq(9));
+    assert_eq!((feed.issued(), feed.life()), (Seq(0), 9), "a retry needs a mark, and states are believed");
+    assert_eq!(feed.few.unjudged, record.unjudged);
+    assert_eq!(feed.judge.as_ref().map(|judge| judge.issued), Some(Seq(9)));
+}

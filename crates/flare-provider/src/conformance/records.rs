@@ -29,6 +29,8 @@ fn everything() -> Record {
     Record {
         cursor: Seq(100),
         issued: Seq(4_000),
+        judging: Seq(350),
+        unjudged: [4, 70_000, 1 << 40].into_iter().collect(),
         ahead: Ahead { horizon: Seq(200), holes: seqs(&[101, 150, 199]), extras: seqs(&[250, 900]) },
         held: ordinals(&[0, 5, 70_000]),
         dropped: ordinals(&[3]),
@@ -80,6 +82,8 @@ fn as_saved(record: &Record) -> Saved {
     Saved {
         cursor: record.cursor,
         issued: record.issued,
+        judging: record.judging,
+        unjudged: record.unjudged.clone(),
         ahead: record.ahead.clone(),
         held: record.held.iter().map(|ordinal| ordinal.0).collect(),
         standings: record.standings.clone(),
@@ -207,7 +211,7 @@ pub async fn what_is_held_adds_up_over_many_records(factory: &dyn Factory) {
     assert_eq!(stage.saved(feed).await.held, oracle.into_iter().collect());
 }
 
-/// A clean stop takes `issued` back to the cursor; a strange log takes the cursor back to 0.
+/// A clean stop takes `issued` back, and the end of judging `judging`; a strange log takes the cursor back to 0.
 pub async fn marks_may_go_back(factory: &dyn Factory) {
     let (stage, [feed, _]) = two_feeds(factory).await;
     let epoch = stage.own(feed).await;
@@ -216,6 +220,7 @@ pub async fn marks_may_go_back(factory: &dyn Factory) {
     stage.write(feed, epoch, back).await;
     let saved = stage.saved(feed).await;
     assert_eq!((saved.cursor, saved.issued), (Seq(40), Seq(40)));
+    assert_eq!((saved.judging, saved.unjudged.len()), (Seq(0), 0));
 }
 
 /// Numbers that a float or a 32-bit column would bend.
@@ -226,6 +231,7 @@ pub async fn numbers_come_back_in_full(factory: &dyn Factory) {
     let record = Record {
         cursor: Seq(large),
         issued: Seq(large + 1),
+        judging: Seq(large + 3),
         ahead: Ahead { horizon: Seq(large + 2), holes: seqs(&[large + 1]), extras: seqs(&[large + 9]) },
         held: ordinals(&[(1 << 40) + 1]),
         standings: vec![Standing {

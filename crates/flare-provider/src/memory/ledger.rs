@@ -29,6 +29,8 @@ struct Feed {
     incarnation: u64,
     cursor: Seq,
     issued: Seq,
+    judging: Seq,
+    unjudged: RoaringTreemap,
     ahead: Ahead,
     held: RoaringTreemap,
     standings: BTreeMap<Ordinal, Standing>,
@@ -57,6 +59,8 @@ impl Feeds {
             incarnation,
             cursor: tail,
             issued: tail,
+            judging: Seq(0),
+            unjudged: RoaringTreemap::new(),
             ahead: Ahead::default(),
             held: RoaringTreemap::new(),
             standings: BTreeMap::new(),
@@ -85,6 +89,8 @@ impl Feed {
     fn apply(&mut self, record: Record) {
         self.cursor = record.cursor;
         self.issued = record.issued;
+        self.judging = record.judging;
+        self.unjudged = record.unjudged;
         self.ahead = record.ahead;
         self.held.extend(record.held.iter().map(|ordinal| ordinal.0));
         for ordinal in record.dropped {
@@ -115,6 +121,8 @@ impl Feed {
         Saved {
             cursor: self.cursor,
             issued: self.issued,
+            judging: self.judging,
+            unjudged: self.unjudged.clone(),
             ahead: self.ahead.clone(),
             held: self.held.clone(),
             standings: alive.cloned().collect(),

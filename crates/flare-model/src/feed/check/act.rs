@@ -307,8 +307,8 @@ impl<W: Watch> World<W> {
         }
         self.hand = None;
         let life = match self.paused {
-            Pause::Durable => Life::AfterStop { cursor: self.feed.cursor() },
-            Pause::No | Pause::Begun | Pause::Taken => Life::AfterCrash,
+            Pause::Durable => Life::Pause { cursor: self.feed.cursor() },
+            Pause::No | Pause::Begun | Pause::Taken => Life::Crash,
         };
         self.watch.opens(&self.saved, self.head, life);
         for lease in leases {
@@ -329,7 +329,7 @@ impl<W: Watch> World<W> {
         self.feed.close();
         self.record_at_once()?;
         let cursor = self.feed.cursor();
-        self.watch.opens(&self.saved, self.head, Life::AfterStop { cursor });
+        self.watch.opens(&self.saved, self.head, Life::Stop { cursor });
         for lease in leases(&self.saved) {
             let out = &mut self.out[lease.ordinal.0 as usize - 1];
             self.watch.reopens(&lease, *out == Lease::Answered);

@@ -6,6 +6,8 @@ use super::super::{Record, Saved, State};
 pub fn write(saved: &mut Saved, record: &Record) {
     saved.cursor = record.cursor;
     saved.issued = record.issued;
+    saved.judging = record.judging;
+    saved.unjudged = record.unjudged.clone();
     saved.ahead = record.ahead.clone();
     for ordinal in &record.held {
         saved.held.insert(ordinal.0);

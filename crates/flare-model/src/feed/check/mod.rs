@@ -82,6 +82,15 @@ fn a_clean_stop_leaves_no_doubt() {
     let left = Left { stops: 1, ..SMALL.left };
     let scope = Scope { left, answers: LOST_OR_REFUSED, block: 2, ..SMALL };
     holds(scope);
+    let replayed = Left { events: 2, replays: 1, ..left };
+    holds(Scope { left: replayed, answers: NOTHING_GIVEN_UP, ..scope });
+    holds(Scope {
+        left: replayed,
+        looks: &[Look::Out],
+        answers: &[Answer::Success, Answer::Refused],
+        ..scope
+    });
+    holds(Scope { left: Left { events: 2, stops: 2, crashes: 2, ..left }, ..scope });
     holds_deeply(Scope { left: Left { stops: 2, ..left }, answers: &Answer::ALL, ..scope });
 }
 

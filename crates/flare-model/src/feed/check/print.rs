@@ -142,6 +142,8 @@ impl Print {
         let Saved {
             cursor,
             issued,
+            judging,
+            unjudged,
             ahead,
             held,
             standings,
@@ -157,6 +159,8 @@ impl Print {
         self.filtering(filtering);
         self.word(cursor.0);
         self.word(issued.0);
+        self.word(judging.0);
+        self.bitmap(unjudged);
         self.ahead(ahead);
         self.bitmap(held);
         self.list(standings, Print::standing);
@@ -171,6 +175,8 @@ impl Print {
         let Record {
             cursor,
             issued,
+            judging,
+            unjudged,
             ahead,
             held,
             dropped,
@@ -185,6 +191,8 @@ impl Print {
         self.filtering(filtering);
         self.word(cursor.0);
         self.word(issued.0);
+        self.word(judging.0);
+        self.bitmap(unjudged);
         self.ahead(ahead);
         self.ordinals(held);
         self.ordinals(dropped);

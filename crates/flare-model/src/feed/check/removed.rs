@@ -37,6 +37,8 @@ const RESTORE: Scope = Scope { left: Left { restores: 1, crashes: 0, ..SMALL.lef
 const FILTER: Scope = Scope { looks: &[Look::Out], ..CRASH };
 const FILTERED_AND_REFUSED: Scope = Scope { looks: &[Look::Out], ..REFUSED };
 const UNTOLD: Scope = Scope { looks: &[Look::Untold], ..NO_CRASH };
+const REPLAYED_THEN_STOPPED: Scope =
+    Scope { left: Left { events: 1, stops: 1, replays: 1, ..SMALL.left }, ..FILTER };
 const REFILTER: Scope = Scope {
     left: Left { events: 2, crashes: 0, refilters: 1, replays: 1, ..SMALL.left },
     sweeps: true,
@@ -97,6 +99,7 @@ removed! {
     judging_must_not_go_beyond_the_tail: JudgeNoFurther, DISCARDED;
     the_recorded_cursor_must_rest_during_judging: CursorRests, TWO_CRASHES;
     a_stop_must_leave_what_is_to_be_judged_to_the_next_life: StopKeepsJudging, STOPS;
+    what_stands_since_a_crash_must_not_be_judged_after_a_stop: StandingsOnce, REPLAYED_THEN_STOPPED;
     a_stop_with_nothing_to_judge_must_leave_no_doubt: StopIsClean, STOPS;
     a_pause_must_leave_no_doubt: PauseIsClean, PAUSED;
     a_record_under_way_must_not_raise_a_mark_that_was_taken_back: TakenBackStays, HANDED_OVER;

@@ -9,9 +9,13 @@ use crate::ids::Seq;
 /// How the life before ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
-    AfterCrash,
-    /// It stopped cleanly, or was paused and that was durable: everything was settled up to this cursor, or stood.
-    AfterStop {
+    Crash,
+    /// It was paused, and that was durable: nothing was sent since. What it did else may be forgotten.
+    Pause {
+        cursor: Seq,
+    },
+    /// It stopped cleanly: everything was settled up to this cursor, or stood.
+    Stop {
         cursor: Seq,
     },
 }
@@ -69,7 +73,7 @@ pub struct Found {
     cursor: Seq,
     issued: Seq,
     ahead: Ahead,
-    /// Documents that waited for a retry, by number.
+    /// Documents that waited for a retry when the crash was found, by number.
     waiting: Vec<usize>,
     /// Documents with a recorded doubt.
     pub doubted: Vec<usize>,
@@ -106,25 +110,24 @@ impl Found {
             let met = self.waiting.iter().all(|doc| self.met.contains(doc));
             met && self.tail.is_some_and(|tail| cursor >= tail)
         };
-        // Without a mark nothing can have been sent.
-        let clean = saved.issued == Seq(0)
-            || match life {
-                Life::AfterCrash => false,
-                Life::AfterStop { cursor } => self.clean || through(cursor),
-            };
-        if clean {
+        // Without a mark nothing was sent: then there is an excuse for what an earlier life may have done, and for nothing
+        // that this one has made certain.
+        let mut waiting = numbers(true);
+        let sent = life == Life::Crash && saved.issued > Seq(0);
+        if !sent {
+            let stopped = matches!(life, Life::Stop { .. });
+            waiting.retain(|doc| self.waiting.contains(doc) && !(stopped && self.met.contains(doc)));
+        }
+        let issued = saved.issued.max(saved.judging).min(head);
+        let over = match life {
+            Life::Crash => self.clean,
+            Life::Pause { cursor } | Life::Stop { cursor } => self.clean || through(cursor),
+        };
+        if !sent && (over || waiting.is_empty() && issued <= saved.cursor) {
             return Found { doubted, ..Found::clean() };
         }
-        Found {
-            cursor: saved.cursor,
-            issued: saved.issued.min(head),
-            ahead: saved.ahead.clone(),
-            waiting: numbers(true),
-            doubted,
-            met: Vec::new(),
-            tail: None,
-            clean,
-        }
+        let (cursor, ahead) = (saved.cursor, saved.ahead.clone());
+        Found { cursor, issued, ahead, waiting, doubted, met: Vec::new(), tail: None, clean: false }
     }
 
     pub fn reaches_tail(&mut self, read: Seq) {

@@ -165,6 +165,8 @@ fn record() -> impl Strategy<Value = Box<Record>> {
             let mut record = Record {
                 cursor: Seq(cursor),
                 issued: Seq(issued),
+                judging: Seq(issued / 2),
+                unjudged: (0..cursor % 3).collect(),
                 ahead,
                 sweep,
                 tally,
