@@ -75,6 +75,8 @@ pub struct Client {
     blurred: Tick,
     /// Something was sent that nobody saw, or not in its turn.
     pub unseen: bool,
+    /// Its lanes went to other threads, while Flare had not judged to the end what it may have sent before a kill.
+    moved: Option<Instant>,
     /// Nothing may begin since then: it is paused, disabled or deleted.
     pub quiet: Option<(Instant, &'static str)>,
     /// All that it answered with success, by their ids.
@@ -95,6 +97,7 @@ impl Client {
             skips,
             blurred: 0,
             unseen: false,
+            moved: None,
             quiet: None,
             applied_ids: HashSet::new(),
         }
@@ -195,6 +198,9 @@ impl Clients {
         });
         pair.conclude(kills);
         pair.end_leases();
+        if client.moved.is_some_and(|at| at.elapsed() < SLOW) {
+            pair.blur();
+        }
         wrong.extend(pair.check_order(&begun));
         wrong.extend(pair.check_payload(world, client.resource, told));
         wrong.extend(pair.begins(request, begun, way));
@@ -270,6 +276,7 @@ impl Clients {
     /// Nothing is owed to anybody.
     pub fn at_rest(&mut self) {
         self.rested = true;
+        self.list.iter_mut().for_each(|client| client.moved = None);
     }
 
     /// SIGTERM: leaves nothing in doubt. But what a life after a kill had not judged to its end the next one judges from
@@ -282,9 +289,11 @@ impl Clients {
     }
 
     /// The lanes of a subscription go to other threads: to those it is as if a life had stopped and another begun.
+    /// That goes on for a while after it was answered.
     pub fn moves(&mut self, number: usize, now: Tick) {
         if self.kills > 0 && !self.rested {
             self.list[number].doubt(now);
+            self.list[number].moved = Some(Instant::now());
         }
     }
 
