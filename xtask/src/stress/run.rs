@@ -123,6 +123,7 @@ async fn play(
         forgets_revisions: limits.forgets_revisions,
         lowers: limits.lowers,
         operations: Default::default(),
+        places: Default::default(),
     });
     let mut run = Run { stage, node, door, limits, _receivers: receivers };
     let played = run.acts(&mut dice.fork(2)).await;

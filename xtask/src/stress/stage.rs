@@ -24,6 +24,8 @@ pub struct Stage {
     /// Limits are lowered over a restart: what is above them is refused then.
     pub lowers: bool,
     pub operations: AtomicU64,
+    /// How many places for overlapping resources were used.
+    pub places: AtomicU64,
 }
 
 /// A subscription, whose place in the list is the number of its client.

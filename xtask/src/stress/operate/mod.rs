@@ -1,6 +1,7 @@
 //! Operations: drawn from the seed a batch at a time, and performed side by side. What is drawn together does not
 //! meddle with the same document, nor with the same aspect of a subscription.
 
+mod capture;
 mod documents;
 mod look;
 mod passive;
@@ -55,6 +56,7 @@ pub enum Operation {
     Drive { number: usize },
     Raze { resource: usize, cut: Option<Cut> },
     Found { resource: usize, slot: usize, cut: Option<Cut> },
+    Capture { place: u64, first: u64, cut: Option<Cut> },
 }
 
 /// A batch of operations.
@@ -97,6 +99,7 @@ enum Kind {
     Pull,
     Drive,
     Resource,
+    Capture,
 }
 
 fn draw_one(stage: &Stage, dice: &mut Dice) -> Option<Operation> {
@@ -115,6 +118,7 @@ fn draw_one(stage: &Stage, dice: &mut Dice) -> Option<Operation> {
         (Kind::Pull, 6),
         (Kind::Drive, 5),
         (Kind::Resource, 2),
+        (Kind::Capture, 2),
     ]);
     // A fork for each: how much one of them draws changes nothing for those after it.
     let mut dice = dice.fork(dice.clone().below(u64::MAX));
@@ -124,6 +128,7 @@ fn draw_one(stage: &Stage, dice: &mut Dice) -> Option<Operation> {
         Kind::Bulk => documents::draw_bulk(stage, dice),
         Kind::Subscribe => subscriptions::draw_new(stage, dice),
         Kind::Resource => resources::draw(stage, dice),
+        Kind::Capture => capture::draw(stage, dice),
         _ => {
             let number = subscriptions::draw_existing(stage, dice)?;
             match kind {
@@ -179,6 +184,7 @@ impl Operation {
             }
             Operation::Drive { number } => passive::drive(&stage, number).await,
             Operation::Raze { resource, cut } => resources::delete(&stage, resource, cut).await,
+            Operation::Capture { place, first, cut } => capture::capture(&stage, place, first, cut).await,
             Operation::Found { resource, slot, cut } => resources::create(&stage, resource, slot, cut).await,
         }
     }
