@@ -10,7 +10,7 @@ use flare_model::filter::{Json, Unreadable};
 use http::HeaderValue;
 use parking_lot::Mutex;
 
-use super::message::header;
+use crate::journey::sending::message::header;
 use crate::telemetry::Context;
 
 /// A document as it was committed, shared by everyone who has to tell about it.

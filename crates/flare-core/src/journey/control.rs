@@ -12,17 +12,17 @@ use flare_provider::{OlderRevision, Opened, ProviderError};
 use roaring::RoaringTreemap;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
-use super::census::Census;
-use super::compiled::{Compiled, HostKey};
-use super::concurrency::Common;
-use super::decision::Decision;
-use super::errand::Errand;
-use super::examine::{Examined, ListOwed, Owed};
-use super::homes::Spread;
-use super::passive::Ask;
-use super::subscriber::Standstill;
-use super::survey::Survey;
-use super::trial::{Trial, Tried};
+use crate::journey::asking::census::Census;
+use crate::journey::asking::examine::{Examined, ListOwed, Owed};
+use crate::journey::asking::survey::Survey;
+use crate::journey::passive::Ask;
+use crate::journey::permits::concurrency::Common;
+use crate::journey::sending::errand::Errand;
+use crate::journey::sending::trial::{Trial, Tried};
+use crate::journey::subscriber::Standstill;
+use crate::journey::subscriber::compiled::{Compiled, HostKey};
+use crate::journey::subscriber::placement::Spread;
+use crate::journey::thread::decision::Decision;
 
 /// A request to a delivery thread. All of them are small and quick.
 pub enum Command {

@@ -5,58 +5,21 @@
 //! `recorder` end it. Everything between threads is a shared tail, a bell, or a small command.
 
 pub mod accept;
-#[cfg(test)]
-mod any_order;
-mod breaker;
-mod caps;
-mod census;
+mod asking;
 mod change;
-mod compiled;
-mod concurrency;
-mod connection;
 mod control;
-mod courier;
-mod decision;
-mod errand;
-mod event;
-mod examine;
-#[cfg(test)]
-mod fixture;
-mod history;
-mod homes;
-mod hosts;
-mod inspect;
-mod interest;
-mod judge;
-mod lanes;
-mod leaving;
-mod loading;
-pub mod message;
-mod moments;
-mod pace;
-mod pages;
-mod parking;
 pub mod passive;
 mod permits;
+mod reading;
 mod rearrange;
-mod recorder;
-mod room;
-mod seldom;
-mod settle;
+mod sending;
+mod settling;
 mod shard;
-mod signature;
-mod states;
 mod subscriber;
-mod survey;
-mod sweeping;
 mod tail;
-mod take;
+#[cfg(test)]
+mod testing;
 mod thread;
-mod trial;
-#[cfg(test)]
-mod wakings;
-#[cfg(test)]
-mod world;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -70,34 +33,34 @@ use flare_provider::{Opened, ProviderError, Store};
 use http_body_util::Full;
 use tokio::sync::{mpsc, oneshot};
 
-pub use breaker::BreakerSettings;
+pub use asking::examine::{Examined, ListOwed, Owed};
+pub use asking::survey::{Notable, Survey};
 pub use change::Change;
-pub use compiled::{Compiled, HostKey};
-pub use connection::{Answer, Dialler, ReadLimits};
 pub use control::{Command, Event, Inspection, Needs, Owes, Report};
-pub use courier::Job;
-pub use decision::Decision;
-pub use examine::{Examined, ListOwed, Owed};
-pub use judge::Ending;
-pub use message::replay_id;
 pub use rearrange::Reopened;
+pub use sending::connection::{Answer, Dialler, ReadLimits};
+pub use sending::courier::Job;
+pub use sending::message::{self, replay_id};
+pub use sending::signature::Signer;
+pub use sending::trial::{Trial, Tried};
+pub use settling::judge::Ending;
 pub use shard::ShardLimits;
-pub use signature::Signer;
+pub use shard::breaker::BreakerSettings;
 pub use subscriber::Standstill;
-pub use survey::{Notable, Survey};
-pub use trial::{Trial, Tried};
+pub use subscriber::compiled::{Compiled, HostKey};
+pub use thread::decision::Decision;
 
 use crate::door::{Chance, Clock};
 use crate::observe::{self, Observe};
 use crate::steps;
 use crate::telemetry::Tracer;
-use caps::Caps;
-use census::Census;
-use concurrency::Common;
-use errand::Errand;
-use homes::{Homes, Merge};
-use pages::Pages;
+use asking::census::Census;
+use permits::caps::Caps;
+use permits::concurrency::Common;
+use reading::pages::Pages;
+use sending::errand::Errand;
 use shard::Shared;
+use subscriber::placement::{Homes, Merge};
 use tail::{Bell, Tails};
 
 /// Commands that may wait for a delivery thread. When full: whoever asks waits.
@@ -332,7 +295,7 @@ impl Journey {
         }
         let mut all = Survey::new();
         for answer in answers {
-            survey::add(&mut all, answer.await.ok()?);
+            asking::survey::add(&mut all, answer.await.ok()?);
         }
         Some(all)
     }

@@ -14,11 +14,11 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use tokio::sync::oneshot;
 
-use super::Journey;
-use super::compiled::Compiled;
-use super::control::Command;
-use super::homes::{Home, Merge, Spread};
-use super::subscriber::Standstill;
+use crate::journey::Journey;
+use crate::journey::control::Command;
+use crate::journey::subscriber::Standstill;
+use crate::journey::subscriber::compiled::Compiled;
+use crate::journey::subscriber::placement::{Home, Merge, Spread};
 
 /// Lanes as the store has them, and how their subscription stands.
 pub struct Reopened {

@@ -13,8 +13,8 @@ use flare_provider::Witness;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 
-use super::caps::Call;
-use super::change::Change;
+use crate::journey::change::Change;
+use crate::journey::permits::caps::Call;
 use crate::observe::Counts;
 use crate::telemetry::Tracer;
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 use flare_model::feed::Verdict;
 use tokio::sync::oneshot;
 
-use super::super::breaker::Permit;
-use super::super::shard::{Alarm, Shard};
-use super::super::subscriber::Standstill;
 use super::Refused;
+use crate::journey::shard::breaker::Permit;
+use crate::journey::shard::{Alarm, Shard};
+use crate::journey::subscriber::Standstill;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]

@@ -8,9 +8,9 @@ use flare_model::feed::{Attempt, State, Trouble};
 use flare_model::ids::{Ordinal, SubscriptionNumber};
 use tokio::sync::oneshot;
 
-use super::super::shard::{Alarm, Shard};
 use super::settle::Word;
 use super::token::Token;
+use crate::journey::shard::{Alarm, Shard};
 
 /// What is known of leases beyond the feeds. A subscription without any has none of this.
 pub struct Leases {
@@ -149,7 +149,7 @@ impl Shard {
             leases.alarm = next;
             self.set_alarm(next, Alarm::Leases(key, number));
         }
-        super::super::sweeping::go_on(self, key);
+        crate::journey::reading::sweeping::go_on(self, key);
         self.ready(key);
     }
 

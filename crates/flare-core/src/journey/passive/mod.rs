@@ -27,8 +27,8 @@ pub use settle::{Outcome, Outcomes, Settlement, Word};
 pub use stream::{Open, Stream, StreamOrder};
 pub use token::Token;
 
-use super::shard::Shard;
-use super::sweeping::Sweeping;
+use crate::journey::reading::sweeping::Sweeping;
+use crate::journey::shard::Shard;
 
 /// Bounds of passive mode.
 #[derive(Clone, Copy, Debug)]

@@ -8,13 +8,13 @@ use flare_model::feed::Attempt;
 use http::header::HeaderName;
 use tokio::sync::{mpsc, oneshot};
 
-use super::super::change::Change;
-use super::super::message as notification;
-use super::super::shard::Shard;
 use super::message::Message;
 use super::stream::StreamEvent;
 use super::token::Token;
 use super::{Passive, Refused};
+use crate::journey::change::Change;
+use crate::journey::sending::message as notification;
+use crate::journey::shard::Shard;
 
 const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 

@@ -8,10 +8,10 @@ use flare_model::retry::RetryPolicy;
 use flare_model::time::Timestamp;
 use tokio::sync::oneshot;
 
-use super::super::homes::Merge;
-use super::super::shard::Shard;
-use super::super::sweeping;
 use super::token::Token;
+use crate::journey::reading::sweeping;
+use crate::journey::shard::Shard;
+use crate::journey::subscriber::placement::Merge;
 
 /// How a lease ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

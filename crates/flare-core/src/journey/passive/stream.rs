@@ -7,11 +7,11 @@ use std::time::Duration;
 use flare_model::ids::{Ordinal, SubscriptionNumber};
 use tokio::sync::{mpsc, oneshot};
 
-use super::super::shard::Shard;
 use super::Refused;
 use super::message::Message;
 use super::settle::Word;
 use super::token::Token;
+use crate::journey::shard::Shard;
 
 /// What a stream is to be like.
 pub struct StreamOrder {

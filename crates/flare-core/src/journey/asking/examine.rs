@@ -1,0 +1,131 @@
+//! What people ask about: rows come in, and what their feeds know of them goes out; or which documents a client is
+//! owed, a page at a time. Nothing here changes anything.
+
+use std::collections::BTreeMap;
+
+use flare_model::document::Row;
+use flare_model::explain::Condition;
+use flare_model::feed::Glimpse;
+use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
+use roaring::RoaringTreemap;
+
+use crate::journey::shard::Shard;
+use crate::journey::subscriber::placement::Merge;
+
+/// What is known of some documents of a subscription, in the order asked.
+#[derive(Debug)]
+pub struct Examined {
+    /// By row; nothing for one whose lane another thread serves.
+    pub glimpses: Vec<Option<Glimpse>>,
+    /// How the subscription stands.
+    pub condition: Condition,
+}
+
+/// Which documents are asked for, by lane and ordinal.
+#[derive(Clone, Copy, Debug)]
+pub struct ListOwed {
+    /// Of which subscription.
+    pub subscription: SubscriptionNumber,
+    /// Only those beyond this one.
+    pub after: Option<(u8, Ordinal)>,
+    /// Answer at most so many. Bound: what may be skipped and a page; each thread answers so many.
+    pub limit: usize,
+}
+
+/// The documents that a client is owed, of those its feeds have read, and how far these have read.
+#[derive(Debug, Default)]
+pub struct Owed {
+    /// How many there are in all.
+    pub total: u64,
+    /// The first of them, in order.
+    pub documents: Vec<(u8, Ordinal)>,
+    /// By lane: the reader's position, and the lane's newest change.
+    pub lanes: BTreeMap<u8, (Seq, Seq)>,
+}
+
+impl Shard {
+    /// What is known of these documents; nothing when the subscription is not here.
+    pub fn examine(&mut self, number: SubscriptionNumber, rows: &[(u8, Row)]) -> Option<Examined> {
+        let now = self.shared.clock.monotonic();
+        let subscriber = &mut self.subscribers[*self.by_number.get(&number)?];
+        let here = |lane: u8, row| subscriber.lanes.get(lane).map(|slot| slot.feed.glimpse(row));
+        let glimpses = rows.iter().map(|(lane, row)| here(*lane, row)).collect();
+        let silent_host = subscriber.hosts.iter().find_map(|host| {
+            let host = &self.hosts[*host];
+            let until = host.breaker.open_until()?;
+            Some((host.key.to_string(), until.saturating_sub(now)))
+        });
+        let fortune = &subscriber.fortune;
+        let condition = Condition {
+            in_flight: subscriber.in_flight,
+            room: subscriber.room(),
+            failures: fortune.failures,
+            failing_since: fortune.failing_since,
+            probe_in: fortune.struggling().then(|| fortune.probe_at.saturating_sub(now)),
+            silent_host,
+            rests_for: fortune.rest_until.saturating_sub(now),
+            rate_wait: subscriber.rate_wait(now),
+            sweeping: subscriber.lanes.iter().any(|lane| lane.feed.sweeping().is_some()),
+        };
+        Some(Examined { glimpses, condition })
+    }
+
+    /// A page of what is owed; nothing when the subscription is not here.
+    pub fn owed(&self, list: ListOwed) -> Option<Owed> {
+        let subscriber = &self.subscribers[*self.by_number.get(&list.subscription)?];
+        let mut owed = Owed::default();
+        for slot in subscriber.lanes.iter() {
+            let lane = slot.id.lane;
+            owed.lanes.insert(lane, (slot.feed.position(), slot.tail.head()));
+            let here = slot.feed.owed();
+            owed.total += here.len();
+            let before = match list.after {
+                Some((after, _)) if lane < after => continue,
+                Some((after, ordinal)) if lane == after => here.rank(ordinal.0),
+                _ => 0,
+            };
+            let room = list.limit - owed.documents.len();
+            owed.documents.extend(part(&here, before, room).map(|ordinal| (lane, ordinal)));
+        }
+        Some(owed)
+    }
+}
+
+impl Merge for Examined {
+    fn merge(mut self, other: Examined) -> Examined {
+        for (mine, theirs) in self.glimpses.iter_mut().zip(other.glimpses) {
+            *mine = mine.take().or(theirs);
+        }
+        let Condition { in_flight, room, failures, failing_since, .. } = other.condition;
+        let condition = &mut self.condition;
+        condition.in_flight += in_flight;
+        condition.room += room;
+        condition.failures += failures;
+        // It fails, rests or waits only if every part of it does.
+        condition.failing_since =
+            condition.failing_since.zip(failing_since).map(|(one, other)| one.max(other));
+        condition.probe_in =
+            condition.probe_in.zip(other.condition.probe_in).map(|(one, other)| one.min(other));
+        condition.silent_host = condition.silent_host.take().or(other.condition.silent_host);
+        condition.rests_for = condition.rests_for.min(other.condition.rests_for);
+        condition.rate_wait = condition.rate_wait.min(other.condition.rate_wait);
+        condition.sweeping |= other.condition.sweeping;
+        self
+    }
+}
+
+impl Merge for Owed {
+    fn merge(mut self, other: Owed) -> Owed {
+        self.total += other.total;
+        self.documents.extend(other.documents);
+        // A lane has one thread, so nothing comes twice.
+        self.documents.sort_unstable();
+        self.lanes.extend(other.lanes);
+        self
+    }
+}
+
+/// Members by their place in the order, without walking over those before them.
+fn part(set: &RoaringTreemap, from: u64, room: usize) -> impl Iterator<Item = Ordinal> + '_ {
+    (from..set.len().min(from.saturating_add(room as u64))).filter_map(|place| set.select(place)).map(Ordinal)
+}

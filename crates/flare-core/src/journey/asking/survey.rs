@@ -1,0 +1,101 @@
+//! A survey: which subscriptions of a delivery thread stand out, because they fail, are being prepared, are to
+//! be disabled, or gave something up. The rest is not mentioned, so the answer is as long as there is trouble.
+//!
+//! It walks over all of them, in small steps, between which the thread does what else there is to do.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use flare_model::feed::SweepKind;
+use flare_model::ids::SubscriptionNumber;
+use flare_model::time::Timestamp;
+use tokio::sync::oneshot;
+
+use crate::journey::shard::Shard;
+use crate::journey::subscriber::placement::Merge as _;
+use crate::journey::thread::decision::Decision;
+
+/// Subscriptions looked at before others have their turn: some ten microseconds.
+const STEP: usize = 64;
+
+/// Why a subscription stands out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notable {
+    /// When failures began, if nothing has succeeded since.
+    pub failing_since: Option<Timestamp>,
+    /// The beginning is not through yet.
+    pub preparing: bool,
+    /// Documents given up.
+    pub dead_letters: u64,
+    /// It is to be disabled.
+    pub decision: Option<Decision>,
+}
+
+/// Those that stand out.
+pub type Survey = HashMap<SubscriptionNumber, Notable>;
+
+/// Looks at all subscriptions and tells those that stand out.
+pub async fn take(shard: Rc<RefCell<Shard>>, reply: oneshot::Sender<Survey>) {
+    let mut survey = Survey::new();
+    let mut next = 0;
+    // What comes and goes meanwhile may be missed: whoever asks again sees it.
+    while next < shard.borrow().subscribers.capacity() {
+        shard.borrow().survey(next..next + STEP, &mut survey);
+        next += STEP;
+        tokio::task::yield_now().await;
+    }
+    let _ = reply.send(survey);
+}
+
+/// Several threads may serve one subscription, each some of its lanes.
+pub fn add(survey: &mut Survey, other: Survey) {
+    for (number, notable) in other {
+        let sum = survey.entry(number).or_default();
+        sum.failing_since = match (sum.failing_since, notable.failing_since) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        sum.preparing |= notable.preparing;
+        sum.dead_letters += notable.dead_letters;
+        sum.decision = sum.decision.take().merge(notable.decision);
+    }
+}
+
+impl Shard {
+    /// Adds those of the subscriptions at these places that stand out.
+    fn survey(&self, keys: std::ops::Range<usize>, survey: &mut Survey) {
+        for subscriber in keys.filter_map(|key| self.subscribers.get(key)) {
+            let feeds = || subscriber.lanes.iter().map(|lane| &lane.feed);
+            let beginning =
+                |sweep: Option<_>| sweep.is_some_and(|kind: SweepKind| kind == SweepKind::Beginning);
+            let notable = Notable {
+                failing_since: subscriber.fortune.failing_since,
+                preparing: feeds().any(|feed| beginning(feed.sweeping().map(|sweep| sweep.kind))),
+                dead_letters: feeds().map(|feed| feed.dead().len()).sum(),
+                decision: subscriber.decision.as_deref().cloned(),
+            };
+            if notable != Notable::default() {
+                survey.insert(subscriber.compiled.number, notable);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_several_threads_say_of_one_is_added_up() {
+        let at = |millis| Some(Timestamp::from_millis(millis));
+        let one = |failing_since, preparing, dead_letters| {
+            let notable = Notable { failing_since, preparing, dead_letters, decision: None };
+            Survey::from([(SubscriptionNumber(1), notable)])
+        };
+        let mut sum = one(at(9), false, 2);
+        add(&mut sum, one(at(5), true, 3));
+        add(&mut sum, one(None, false, 0));
+        assert_eq!(sum, one(at(5), true, 5));
+    }
+}

@@ -1,0 +1,165 @@
+//! What all delivery threads together may have open to clients, and how a thread is called when it may open something.
+//!
+//! A cap is one pool of [`Permits`], whatever the number of threads. Each thread takes from it when it opens a
+//! connection and gives back when it has closed it; whoever waits hears its bell.
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Weak};
+
+use flare_model::ids::SubscriptionNumber;
+use parking_lot::Mutex;
+
+use crate::journey::permits::pool::{Permits, Threads};
+use crate::journey::subscriber::compiled::HostKey;
+use crate::journey::tail::Bell;
+
+/// The caps of a node.
+pub struct Caps {
+    connections: u32,
+    connections_per_host: u32,
+    /// Connections to all hosts.
+    pub all: Permits,
+    /// Those of them that are not the first of their thread to their host. A host can have one whatever the others take,
+    /// up to half of all: clients that hang must not take the last connection from one that does not.
+    pub further: Permits,
+    /// Attempts of clients that hang, which together get half of the connections.
+    pub hanging: Permits,
+    /// Hosts that wait for a connection and have none, of all threads.
+    shut_out: AtomicUsize,
+    hosts: Mutex<Hosts>,
+    bells: Vec<Arc<Bell>>,
+}
+
+#[derive(Default)]
+struct Hosts {
+    /// Bound: the hosts that some thread has.
+    permits: HashMap<HostKey, Weak<Permits>>,
+    /// How many hosts the threads have, each by itself.
+    places: u32,
+}
+
+/// What a thread is called for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// It may open a connection to this host.
+    Host(HostKey),
+    /// It may open a connection to a host of its own that has waited.
+    Connection,
+    /// It may ask a client that hangs.
+    Hanging,
+    /// It may begin an attempt of this subscription.
+    Concurrency(SubscriptionNumber),
+    /// Another thread waits for a connection, to this host or to any: one that is idle is to be closed.
+    Idle(Option<HostKey>),
+}
+
+impl Caps {
+    /// These caps; `bells` has one for each delivery thread.
+    pub fn new(connections: u32, connections_per_host: u32, bells: Vec<Arc<Bell>>) -> Caps {
+        Caps {
+            connections,
+            connections_per_host,
+            all: Permits::new(connections),
+            further: Permits::new(connections),
+            hanging: Permits::new(connections.div_ceil(2)),
+            shut_out: AtomicUsize::new(0),
+            hosts: Mutex::default(),
+            bells,
+        }
+    }
+
+    /// Calls threads.
+    pub fn call(&self, threads: Threads, what: impl Fn() -> Call) {
+        for thread in threads.iter() {
+            self.bells[thread].call(what());
+        }
+    }
+
+    /// Calls one thread.
+    pub fn call_one(&self, thread: usize, what: Call) {
+        self.bells[thread].call(what);
+    }
+
+    /// A thread has a host from now on: the permits for it, which it shares with the others that have it.
+    pub fn host(&self, key: &HostKey) -> Arc<Permits> {
+        let mut hosts = self.hosts.lock();
+        let known = hosts.permits.get(key).and_then(Weak::upgrade);
+        let permits = known.unwrap_or_else(|| {
+            let permits = Arc::new(Permits::new(self.connections_per_host));
+            hosts.permits.insert(key.clone(), Arc::downgrade(&permits));
+            permits
+        });
+        hosts.places += 1;
+        self.share_out(&hosts);
+        permits
+    }
+
+    /// A thread has a host no more.
+    pub fn forget_host(&self, key: &HostKey, permits: Arc<Permits>) {
+        let mut hosts = self.hosts.lock();
+        drop(permits);
+        if hosts.permits.get(key).is_some_and(|known| known.strong_count() == 0) {
+            hosts.permits.remove(key);
+        }
+        hosts.places -= 1;
+        self.share_out(&hosts);
+    }
+
+    fn share_out(&self, hosts: &Hosts) {
+        let further = self.connections - hosts.places.min(self.connections / 2);
+        self.call(self.further.resize(further), || Call::Connection);
+    }
+
+    /// A host has no connection and waits for one, or does so no more.
+    pub fn shuts_out(&self, is_shut_out: bool) {
+        if is_shut_out {
+            self.shut_out.fetch_add(1, SeqCst);
+        } else {
+            self.shut_out.fetch_sub(1, SeqCst);
+        }
+    }
+
+    /// Whether a host has no connection, waits for one, and nobody has made room for it yet.
+    pub fn somebody_is_shut_out(&self) -> bool {
+        self.shut_out.load(SeqCst) > 0 && self.all.is_wanted()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(host: &str) -> HostKey {
+        HostKey { https: false, host: host.into(), port: 80 }
+    }
+
+    #[tokio::test]
+    async fn threads_share_a_host_as_long_as_one_of_them_has_it() {
+        let bells: Vec<Arc<Bell>> = (0..2).map(|_| Arc::default()).collect();
+        let caps = Caps::new(8, 1, bells.clone());
+        let (here, there) = (caps.host(&key("a")), caps.host(&key("a")));
+        assert!(here.take(0) && !there.take(1));
+        caps.forget_host(&key("b"), caps.host(&key("b")));
+        caps.call(here.give(1), || Call::Host(key("a")));
+        assert_eq!(bells[1].heard().await.calls, [Call::Host(key("a"))]);
+        caps.forget_host(&key("a"), here);
+        assert!(there.take(1), "the others keep it");
+        caps.forget_host(&key("a"), there);
+        assert!(caps.hosts.lock().permits.is_empty(), "what nobody has is forgotten");
+    }
+
+    #[test]
+    fn every_host_can_have_one_connection_up_to_half_of_all() {
+        let caps = Caps::new(8, 8, vec![Arc::default()]);
+        let hosts: Vec<_> = ["a", "b", "c"].iter().map(|name| (key(name), caps.host(&key(name)))).collect();
+        assert_eq!(caps.further.cap(), 5);
+        let more: Vec<_> = (0..9).map(|port| HostKey { port, ..key("d") }).collect();
+        let more: Vec<_> = more.into_iter().map(|key| (caps.host(&key), key)).collect();
+        assert_eq!(caps.further.cap(), 4);
+        more.into_iter().for_each(|(permits, key)| caps.forget_host(&key, permits));
+        hosts.into_iter().for_each(|(key, permits)| caps.forget_host(&key, permits));
+        assert_eq!(caps.further.cap(), 8);
+    }
+}

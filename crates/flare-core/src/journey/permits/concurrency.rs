@@ -1,0 +1,201 @@
+//! How many attempts of a subscription may be open: what it costs a thread to begin one, of the subscription's own
+//! concurrency and rate where several threads share them, and of the half of all connections that clients that hang get
+//! together.
+//!
+//! A subscription with one thread has its concurrency to itself and pays nothing here. Of several, each borrows from one
+//! pool. As long as it has something to send, it keeps what it borrowed up to its part, so that threads that are all
+//! busy take and give nothing; beyond its part it gives back with every attempt that ends, and all of it when there is
+//! nothing to send.
+
+use std::sync::Arc;
+
+use flare_model::ids::SubscriptionNumber;
+use parking_lot::Mutex;
+
+use crate::journey::permits::caps::Call;
+use crate::journey::permits::pool::Permits;
+use crate::journey::shard::Shard;
+use crate::journey::subscriber::pace::Bucket;
+use crate::journey::subscriber::placement::Spread;
+
+/// What the threads that serve a subscription share.
+pub struct Common {
+    /// Its concurrency.
+    permits: Permits,
+    /// The bucket of its rate limit, once something was taken from it.
+    pub bucket: Mutex<Option<Bucket>>,
+}
+
+impl Common {
+    /// With this concurrency, of which nothing is taken.
+    pub fn new(concurrency: u32) -> Arc<Common> {
+        Arc::new(Common { permits: Permits::new(concurrency), bucket: Mutex::default() })
+    }
+}
+
+/// What a thread has of a concurrency that it shares with others.
+pub struct Borrowed {
+    /// What is shared.
+    pub common: Arc<Common>,
+    /// How many it has.
+    held: u32,
+    /// How many of them it keeps for its next attempts.
+    part: u32,
+    /// It has asked for one more than there are.
+    in_line: bool,
+}
+
+impl Borrowed {
+    /// Nothing but what a thread has open already, from when it shared with nobody.
+    pub fn new(common: Arc<Common>, open: u32, part: u32) -> Borrowed {
+        common.permits.count_in(open);
+        Borrowed { common, held: open, part, in_line: false }
+    }
+
+    /// Whether nothing can begin before it is called.
+    pub fn is_waiting(&self, in_flight: u32) -> bool {
+        self.in_line && in_flight >= self.held
+    }
+
+    fn take(&mut self, thread: usize, in_flight: u32) -> bool {
+        if in_flight < self.held {
+            return true;
+        }
+        if self.in_line {
+            return false;
+        }
+        let taken = self.common.permits.take(thread);
+        self.held += u32::from(taken);
+        self.in_line = !taken;
+        taken
+    }
+}
+
+impl Shard {
+    /// Whether the concurrency of a subscription has room for one more attempt. If so it is taken, and what is not used
+    /// after all goes back when the subscription [rests](Shard::rest).
+    pub(in crate::journey) fn may_begin(&mut self, key: usize) -> bool {
+        let thread = self.thread;
+        let subscriber = &mut self.subscribers[key];
+        match &mut subscriber.borrowed {
+            None => true,
+            Some(borrowed) => borrowed.take(thread, subscriber.in_flight),
+        }
+    }
+
+    /// An attempt has ended: what the thread has beyond its part goes back.
+    pub(in crate::journey) fn give_back(&mut self, key: usize) {
+        let subscriber = &mut self.subscribers[key];
+        let number = subscriber.compiled.number;
+        let Some(borrowed) = &mut subscriber.borrowed else { return };
+        if borrowed.held > borrowed.part.max(subscriber.in_flight) {
+            borrowed.held -= 1;
+            self.shared.caps.call(borrowed.common.permits.give(1), || Call::Concurrency(number));
+        }
+    }
+
+    /// A subscription that does not stand in its host's queue keeps nothing that another thread could use.
+    pub(in crate::journey) fn rest(&mut self, key: usize) {
+        let Some(subscriber) = self.subscribers.get_mut(key) else { return };
+        if subscriber.queued {
+            return;
+        }
+        let number = subscriber.compiled.number;
+        let Some(borrowed) = &mut subscriber.borrowed else { return };
+        let caps = &self.shared.caps;
+        let spare = borrowed.held.saturating_sub(subscriber.in_flight);
+        if spare > 0 {
+            borrowed.held -= spare;
+            caps.call(borrowed.common.permits.give(spare), || Call::Concurrency(number));
+        }
+        if !borrowed.in_line {
+            caps.call(borrowed.common.permits.decline(self.thread), || Call::Concurrency(number));
+        }
+    }
+
+    /// A courier came for a subscription and there was nothing to take: whatever it was called for, others may have.
+    pub(in crate::journey) fn took_nothing(&mut self, key: usize) {
+        self.rest(key);
+        let hangs = self.subscribers.get(key).is_some_and(|subscriber| subscriber.fortune.hangs);
+        if hangs && self.shared.caps.hanging.is_called(self.thread) {
+            self.next_that_hangs();
+        }
+    }
+
+    /// A thread serves a subscription no more; nothing of it is in flight.
+    pub(in crate::journey) fn borrow_no_more(&mut self, number: SubscriptionNumber, borrowed: &Borrowed) {
+        let caps = &self.shared.caps;
+        caps.call(borrowed.common.permits.give(borrowed.held), || Call::Concurrency(number));
+        caps.call(borrowed.common.permits.leave(self.thread), || Call::Concurrency(number));
+    }
+
+    /// A subscription is served by other threads from now on, with which this one shares from now on if it did not.
+    pub fn spread(&mut self, spread: Spread, common: Option<Arc<Common>>) {
+        let Some(&key) = self.by_number.get(&spread.number) else { return };
+        let subscriber = &mut self.subscribers[key];
+        subscriber.spread = spread;
+        if subscriber.borrowed.is_none()
+            && let Some(common) = common
+        {
+            *common.bucket.lock() = subscriber.bucket.take();
+            subscriber.borrowed = Some(Box::new(Borrowed::new(common, subscriber.in_flight, 0)));
+        }
+        self.share_concurrency(key);
+    }
+
+    /// The concurrency of a subscription may be another one, and so may be the part of it that falls to this thread.
+    pub(in crate::journey) fn share_concurrency(&mut self, key: usize) {
+        let subscriber = &mut self.subscribers[key];
+        let (number, concurrency) = (subscriber.compiled.number, subscriber.compiled.spec.concurrency);
+        if let Some(borrowed) = &mut subscriber.borrowed {
+            borrowed.part = subscriber.spread.share(concurrency, self.thread);
+            self.shared.caps.call(borrowed.common.permits.resize(concurrency), || Call::Concurrency(number));
+        }
+    }
+
+    /// There may be room for one more attempt of a subscription.
+    pub(in crate::journey) fn called_for_concurrency(&mut self, number: SubscriptionNumber) {
+        let Some(&key) = self.by_number.get(&number) else { return };
+        if let Some(borrowed) = &mut self.subscribers[key].borrowed {
+            borrowed.in_line = false;
+        }
+        self.ready(key);
+    }
+
+    /// Whether a client that hangs may be asked: together they get half of the connections. If so it is taken; it is
+    /// given back when the attempt ends, or at once if there was nothing to ask.
+    pub(in crate::journey) fn may_hang(&mut self, key: usize) -> bool {
+        let subscriber = &mut self.subscribers[key];
+        if subscriber.waits_to_hang {
+            return false;
+        }
+        if self.shared.caps.hanging.take(self.thread) {
+            self.next_that_hangs();
+            return true;
+        }
+        subscriber.waits_to_hang = true;
+        self.hanging.push_back((key, subscriber.compiled.number));
+        false
+    }
+
+    /// An attempt of a client that hangs has ended, or was not begun.
+    pub(in crate::journey) fn hangs_no_more(&mut self) {
+        let caps = &self.shared.caps;
+        caps.call(caps.hanging.give(1), || Call::Hanging);
+    }
+
+    /// The next client that hangs, and waits to be asked, tries; if none does, others may.
+    pub(in crate::journey) fn next_that_hangs(&mut self) {
+        while let Some((key, number)) = self.hanging.pop_front() {
+            let Some(subscriber) = self.subscriber(key, number) else { continue };
+            subscriber.waits_to_hang = false;
+            let hangs = subscriber.fortune.hangs;
+            self.ready(key);
+            if hangs && self.subscribers.get(key).is_some_and(|subscriber| subscriber.queued) {
+                return;
+            }
+        }
+        let caps = &self.shared.caps;
+        caps.call(caps.hanging.decline(self.thread), || Call::Hanging);
+    }
+}

@@ -1,0 +1,183 @@
+//! Every revision: a document that waits is due → the first revision it is owed, from the tail or the store, and the
+//! attempt for it. For subscriptions with `delivery.revision: all`, and for those that had it until what was owed by then
+//! is settled.
+
+use std::sync::Arc;
+
+use flare_model::feed::{Attempt, Feed, Next};
+use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
+use flare_model::subscription::Revisions;
+use flare_provider::OlderRevision;
+
+use crate::journey::change::Change;
+use crate::journey::control::Owes;
+use crate::journey::reading::interest;
+use crate::journey::reading::loading::insist;
+use crate::journey::reading::states::Waiting;
+use crate::journey::reading::sweeping;
+use crate::journey::shard::Shard;
+use crate::journey::subscriber::FeedLane;
+
+/// What was found when the next revision of a document was looked for.
+pub struct Looked {
+    /// From which change on.
+    from: Seq,
+    /// The first one, if there is one.
+    change: Option<Arc<Change>>,
+    /// The newest change that was known then.
+    head: Seq,
+}
+
+/// What became of a document that was due.
+pub enum Due {
+    /// An attempt.
+    Job(Attempt, Arc<Change>),
+    /// Nothing to send now.
+    Nothing,
+    /// A higher mark is needed first.
+    Marks,
+    /// It has to be looked for in the store, where as much is looked for as may be.
+    Later,
+}
+
+impl FeedLane {
+    /// The feed sends what the subscription asks for. Answers whether that is a change: then another era begins, since
+    /// what was read under the other rule is not what is needed now.
+    pub fn follow(&mut self, revisions: Revisions) -> bool {
+        match (revisions, self.feed.since()) {
+            (Revisions::All, None) => {
+                let again = self.feed.every_revision(self.tail.head());
+                self.swept.extend(again);
+            }
+            (Revisions::Last, Some(_)) => self.feed.newest_only(),
+            _ => return false,
+        }
+        true
+    }
+}
+
+impl Shard {
+    /// Decides on the next revision of a document that waits.
+    pub fn take_revision(&mut self, key: usize, lane: u8, ordinal: Ordinal) -> Due {
+        let block = self.shared.limits.issue_block;
+        let slot = &mut self.subscribers[key].lanes[usize::from(lane)];
+        let looked = slot.looked.remove(&ordinal);
+        let Some(from) = slot.feed.owed_from(ordinal) else { return Due::Nothing };
+        let since = slot.feed.since();
+        if slot.feed.is_open(ordinal) || slot.feed.is_unrecorded(ordinal) {
+            return Due::Nothing;
+        }
+        let position = slot.feed.position();
+        // A revision that the reader has met is the first one for ever; that there is none, only up to the head.
+        let holds = |looked: &Looked| {
+            let met = looked.change.as_ref().is_some_and(|change| change.row().seq <= position);
+            looked.from == from && (met || looked.head >= position)
+        };
+        let recent = || {
+            let (change, head) = match since {
+                Some(since) => slot.tail.revision_from(ordinal, from, since)?,
+                // Only the newest is sent again: nothing older is looked for.
+                None => {
+                    let head = slot.tail.head();
+                    let newest = slot.tail.newest(ordinal)?;
+                    (Some(newest).filter(|newest| newest.row().seq >= from), head)
+                }
+            };
+            Some(Looked { from, change, head })
+        };
+        let Some(looked) = looked.filter(holds).or_else(recent) else {
+            if !self.subscribers[key].may_fetch() {
+                return Due::Later;
+            }
+            self.look(key, lane, ordinal, from, since.unwrap_or(Feed::NOTHING_OLDER));
+            return Due::Nothing;
+        };
+        if let Some(change) = &looked.change
+            && !slot.feed.may_issue(change.row().seq)
+        {
+            slot.feed.want_issue(Seq(change.row().seq.0 + block));
+            slot.looked.insert(ordinal, looked);
+            return Due::Marks;
+        }
+        let mut state = None;
+        if self.subscribers[key].compiled.spec.keeps_state()
+            && let Some(change) = &looked.change
+        {
+            let Some(known) = self.state_before(key, lane, change.row(), Waiting::Retry) else {
+                self.subscribers[key].lanes[usize::from(lane)].looked.insert(ordinal, looked);
+                return Due::Nothing;
+            };
+            state = known;
+        }
+        let subscriber = &mut self.subscribers[key];
+        let feed = &mut subscriber.lanes[usize::from(lane)].feed;
+        let (change, clock) = (looked.change.as_deref(), &*self.shared.clock);
+        let next = interest::next_revision(&subscriber.compiled, feed, ordinal, change, state, clock);
+        self.mark_dirty(key, lane, false);
+        match (next, looked.change) {
+            (Next::Send(attempt), Some(change)) => return Due::Job(attempt, change),
+            (Next::Passed, _) => self.owe_next(key, lane, ordinal),
+            _ => sweeping::go_on(self, key),
+        }
+        Due::Nothing
+    }
+
+    /// The next revision of a document goes out once the record is durable that says so; so that is written soon.
+    pub fn owe_next(&mut self, key: usize, lane: u8, ordinal: Ordinal) {
+        self.subscribers[key].lanes[usize::from(lane)].swept.push(ordinal);
+        self.hurry(key, lane);
+    }
+
+    /// Looks for the next revision in the store; the document is due again when it is found.
+    fn look(&mut self, key: usize, lane: u8, ordinal: Ordinal, from: Seq, since: Seq) {
+        let subscriber = &mut self.subscribers[key];
+        let number = subscriber.compiled.number;
+        let slot = &mut subscriber.lanes[usize::from(lane)];
+        slot.fetching += 1;
+        let (id, era) = (slot.tail.lane(), slot.era);
+        let (shard, shared) = (self.handle(), self.shared.clone());
+        self.tasks.spawn_local(async move {
+            let read = || shared.pages.next_revision(id, since, ordinal, from);
+            let Some((change, head)) = insist(&shared, read).await else { return };
+            let mut shard = shard.borrow_mut();
+            if let Some(slot) = shard.slot_of_era((key, number, lane), era) {
+                slot.fetching -= 1;
+                slot.looked.insert(ordinal, Looked { from, change, head });
+            }
+            shard.due_again(key, number, lane, ordinal);
+        });
+    }
+
+    /// What a feed still needs of the history. `None` if it needs nothing.
+    pub fn owes(&self, number: SubscriptionNumber, lane: u8) -> Option<Owes> {
+        let subscriber = &self.subscribers[*self.by_number.get(&number)?];
+        let feed = &subscriber.lanes.get(lane)?.feed;
+        let since = feed.since()?;
+        let owed = feed.waiting().values().map(|standing| (standing.ordinal, standing.owed_from()));
+        let (cursor, ahead) = feed.recorded_position();
+        let in_flight = feed.revisions_in_flight().collect();
+        Some(Owes { since, cursor, ahead, owed: owed.collect(), in_flight })
+    }
+
+    /// Revisions are about to go that a feed may need. Answers those that it will never send for that.
+    pub fn lose(
+        &mut self,
+        number: SubscriptionNumber,
+        lane: u8,
+        revisions: &[OlderRevision],
+    ) -> Vec<(Ordinal, Seq)> {
+        let Some(&key) = self.by_number.get(&number) else { return Vec::new() };
+        let Some(slot) = self.subscribers[key].lanes.get_mut(lane) else { return Vec::new() };
+        let Some(since) = slot.feed.since() else { return Vec::new() };
+        let mut lost = Vec::new();
+        for kept in revisions.iter().filter(|kept| kept.until > since) {
+            slot.looked.remove(&kept.ordinal);
+            if slot.feed.lacks(kept.ordinal, kept.seq) {
+                lost.push((kept.ordinal, kept.seq));
+            }
+        }
+        slot.feed.lose(&lost);
+        self.mark_dirty(key, lane, false);
+        lost
+    }
+}

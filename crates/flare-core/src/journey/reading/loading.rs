@@ -1,0 +1,138 @@
+//! Reads of the store for feeds that are behind the tail, and for retries of documents that are not recent.
+
+use std::time::Duration;
+
+use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
+use flare_provider::{ErrorKind, ProviderError};
+
+use crate::journey::reading::sweeping::{self, Sweeping};
+use crate::journey::shard::{FeedKey, Shard, Shared};
+use crate::journey::subscriber::FeedLane;
+
+/// A store that cannot be read now is asked again so often.
+pub const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Tells reads that were begun for a lane as it is now from those of an earlier time: before it was opened here again,
+/// began again, or had to send other revisions. What those find is not what is needed now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Era(pub u64);
+
+/// Reads until the store can be read. `None`: it never will, and the node stops.
+pub async fn insist<T, F>(shared: &Shared, read: impl Fn() -> F) -> Option<T>
+where
+    F: Future<Output = Result<T, ProviderError>>,
+{
+    loop {
+        match read().await {
+            Ok(found) => return Some(found),
+            Err(error) => {
+                if !may_try_again(shared, error).await {
+                    return None;
+                }
+            }
+        }
+    }
+}
+
+/// Waits if trying again makes sense; otherwise the node has to stop.
+async fn may_try_again(shared: &Shared, error: ProviderError) -> bool {
+    if error.kind != ErrorKind::Unavailable {
+        shared.report.fatal(error);
+        return false;
+    }
+    tokio::time::sleep(PATIENCE).await;
+    true
+}
+
+impl Shard {
+    /// Reads a page of a lane beyond a feed's position; the feed is ready again when it is there.
+    pub fn load_page(&mut self, key: usize, lane: u8) {
+        let subscriber = &mut self.subscribers[key];
+        let number = subscriber.compiled.number;
+        let slot = &mut subscriber.lanes[usize::from(lane)];
+        if slot.loading {
+            return;
+        }
+        slot.loading = true;
+        let (position, tail, since) = (slot.feed.position(), slot.tail.clone(), slot.feed.since());
+        let era = slot.era;
+        let (shard, shared) = (self.handle(), self.shared.clone());
+        self.tasks.spawn_local(async move {
+            let read = || shared.pages.page(tail.lane(), position, tail.floor(), since);
+            let Some(page) = insist(&shared, read).await else { return };
+            let mut shard = shard.borrow_mut();
+            // Whoever began another era looks for himself.
+            let Some(slot) = shard.slot_of_era((key, number, lane), era) else { return };
+            slot.loading = false;
+            // A page that begins beyond the reader would have it pass by what lies between.
+            debug_assert!(page.begins_at(slot.feed.position()), "within an era a reader never goes back");
+            slot.page = Some(page).filter(|page| page.begins_at(slot.feed.position()));
+            shard.subscribers[key].mark_unread(lane);
+            shard.ready(key);
+        });
+    }
+
+    /// A lane as it was when a read was begun for it; `None` if it is another one by now, or what is needed is.
+    pub fn slot_of_era(&mut self, (key, number, lane): FeedKey, era: Era) -> Option<&mut FeedLane> {
+        let slot = self.subscriber(key, number)?.lanes.get_mut(lane)?;
+        Some(slot).filter(|slot| slot.era == era)
+    }
+
+    /// Another era begins for a lane: what was read for it goes, and what is being read will tell nothing.
+    pub fn begin_era(&mut self, key: usize, lane: u8) {
+        self.eras.0 += 1;
+        let slot = &mut self.subscribers[key].lanes[usize::from(lane)];
+        slot.era = self.eras;
+        slot.page = None;
+        slot.loading = false;
+        slot.fetched.clear();
+        slot.looked.clear();
+        slot.fetching = 0;
+        slot.sweeping = Sweeping::Rests;
+    }
+
+    /// Reads a document that waits; it is due again when it is there.
+    pub fn fetch(&mut self, key: usize, lane: u8, ordinal: Ordinal) {
+        let subscriber = &mut self.subscribers[key];
+        let number = subscriber.compiled.number;
+        let slot = &mut subscriber.lanes[usize::from(lane)];
+        slot.fetching += 1;
+        let (id, era) = (slot.tail.lane(), slot.era);
+        let (shard, shared) = (self.handle(), self.shared.clone());
+        self.tasks.spawn_local(async move {
+            let read = || shared.pages.document(id, ordinal);
+            let Some((change, head)) = insist(&shared, read).await else { return };
+            let mut shard = shard.borrow_mut();
+            if let Some(slot) = shard.slot_of_era((key, number, lane), era) {
+                slot.fetching -= 1;
+                match change {
+                    Some(change) => {
+                        slot.fetched.insert(ordinal, shared.pages.keep_for_its_turn(change, head));
+                    }
+                    None => shard.gone(key, lane, ordinal, head),
+                }
+            }
+            shard.due_again(key, number, lane, ordinal);
+        });
+    }
+
+    /// A document whose turn had come, and for which something was read, has its turn again.
+    pub fn due_again(&mut self, key: usize, number: SubscriptionNumber, lane: u8, ordinal: Ordinal) {
+        let Some(subscriber) = self.subscriber(key, number) else { return };
+        if subscriber.lanes.get(lane).is_some() {
+            subscriber.due.push_front((lane, ordinal));
+            self.ready(key);
+        }
+    }
+
+    /// A document that waits is not in the store, of which the newest change was `head`: its tombstone was removed,
+    /// because no feed needed it, and then somebody asked for it; or this feed did not, and a crash came before that
+    /// was recorded. Nothing can be told of it, and it must not keep its place among those that wait.
+    fn gone(&mut self, key: usize, lane: u8, ordinal: Ordinal, head: Seq) {
+        let feed = &mut self.subscribers[key].lanes[usize::from(lane)].feed;
+        if feed.gone(ordinal, head) {
+            self.mark_dirty(key, lane, false);
+            sweeping::go_on(self, key);
+        }
+    }
+}

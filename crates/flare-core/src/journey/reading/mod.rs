@@ -1,0 +1,10 @@
+//! What is to be sent next. In: a courier that is free. Out: the next attempt, with its document, from the tail where it is
+//! there and from the store where it is not; and which documents a sweep goes through.
+
+pub mod history;
+pub mod interest;
+pub mod loading;
+pub mod pages;
+pub mod states;
+pub mod sweeping;
+pub mod take;

@@ -1,0 +1,257 @@
+//! Deliver, second half: one task per connection. It takes an attempt, sends it, settles it, takes the next.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flare_model::feed::{Attempt, Kept};
+use flare_model::time::Timestamp;
+use http::HeaderMap;
+use http_body_util::Full;
+use tokio::sync::Notify;
+
+use crate::journey::change::Change;
+use crate::journey::sending::connection::{Broken, Connection};
+use crate::journey::sending::message::{self, Outgoing};
+use crate::journey::settling::judge::Ending;
+use crate::journey::shard::hosts::TURN;
+use crate::journey::shard::moments::Lasted;
+use crate::journey::shard::{Shard, Shared};
+use crate::journey::subscriber::compiled::{Compiled, HostKey};
+use crate::observe::Phases;
+use crate::telemetry::SpanId;
+
+/// One attempt, with all it takes to send it.
+pub struct Job {
+    /// The subscription's place on its thread.
+    pub key: usize,
+    /// The lane.
+    pub lane: u8,
+    /// What to tell.
+    pub attempt: Attempt,
+    /// The document.
+    pub change: Arc<Change>,
+    /// The document as the client has it, where that is kept and certain.
+    pub state: Option<Arc<Kept>>,
+    /// The subscription as it was when the attempt began: it also ends under this version.
+    pub compiled: Arc<Compiled>,
+    /// Where it goes.
+    pub host: usize,
+    /// How far the wall clock was ahead when it was taken, see [`Shard::clock_moved`].
+    pub offset: i64,
+    /// Whether it counts among the attempts of hanging clients.
+    pub hanging: bool,
+    /// Whether it is part of a delivery on request.
+    pub driven: bool,
+    /// Its span, where the change is traced.
+    pub span: Option<SpanId>,
+}
+
+impl Job {
+    /// Puts the trace into a request, where there is one.
+    #[inline]
+    pub fn pass_on_trace(&self, request: &mut Outgoing) {
+        if let (Some(context), Some(span)) = (self.change.trace(), self.span) {
+            context.inject(span, request.headers_mut());
+        }
+    }
+}
+
+/// How an idle courier is called.
+#[derive(Default)]
+pub struct Summons {
+    notify: Notify,
+    dismissed: Cell<bool>,
+}
+
+impl Summons {
+    /// There is work.
+    pub fn wake(&self) {
+        self.notify.notify_one();
+    }
+
+    /// The connection is wanted elsewhere.
+    pub fn dismiss(&self) {
+        self.dismissed.set(true);
+        self.notify.notify_one();
+    }
+}
+
+/// The life of a connection to one host, from the first attempt until it has been idle for long.
+pub async fn courier(shard: Rc<RefCell<Shard>>, host: usize) {
+    let (shared, key) = {
+        let shard = shard.borrow();
+        (shard.shared.clone(), shard.hosts[host].key.clone())
+    };
+    let summons = Rc::new(Summons::default());
+    let mut connection = None;
+    let turn = shared.clock.monotonic() + TURN;
+    loop {
+        let job = shard.borrow_mut().next_job(host);
+        match job {
+            Some(job) => {
+                let (began, since) = (shared.clock.now(), shared.clock.monotonic());
+                let mut phases = Phases::begin(since);
+                let request = |again: bool, now, room| {
+                    // The connection that broke may have carried it: then it is not certain what the client has.
+                    let state = job.state.as_deref().filter(|_| !again);
+                    let mut request =
+                        message::request(&job.compiled, &job.change, &job.attempt, state, now, room);
+                    job.pass_on_trace(&mut request);
+                    request
+                };
+                let timeout = job.compiled.spec.timeout;
+                let ending =
+                    deliver(&shared, &key, &mut connection, timeout, began, &mut phases, request).await;
+                let now = shared.clock.monotonic();
+                let lasted = Lasted { began, since, until: now };
+                let spans = phases.end(now);
+                shared.desk.note(&job, &ending, began, spans);
+                if let (Some(_), Some(tracer)) = (job.span, &shared.tracer) {
+                    tracer.attempted(&job, &ending, since, spans);
+                }
+                shard.borrow_mut().settle(job, &ending, lasted);
+                if now >= turn && shard.borrow().busy_courier_should_leave(host) {
+                    break;
+                }
+                if let (Ending::Answered(answer), Some(connection)) = (ending, &mut connection) {
+                    connection.give_room(answer.headers);
+                }
+            }
+            None => {
+                if !wait_for_work(&shard, host, &summons, &shared, &mut connection).await {
+                    break;
+                }
+            }
+        }
+    }
+    drop(connection);
+    shard.borrow_mut().courier_left(host);
+}
+
+/// Whether to go on. Keeps an eye on the idle connection, so that one the client closes is not used again.
+async fn wait_for_work(
+    shard: &Rc<RefCell<Shard>>,
+    host: usize,
+    summons: &Rc<Summons>,
+    shared: &Shared,
+    connection: &mut Option<Connection>,
+) -> bool {
+    {
+        let mut shard = shard.borrow_mut();
+        if shard.stopping || shard.idle_courier_should_leave(host) {
+            return false;
+        }
+        shard.hosts[host].idle.push(summons.clone());
+    }
+    let closed = async {
+        match connection {
+            Some(connection) => connection.closed().await,
+            None => std::future::pending().await,
+        }
+    };
+    let called = tokio::select! {
+        () = summons.notify.notified() => true,
+        () = closed => false,
+        () = tokio::time::sleep(shared.limits.idle_timeout) => false,
+    };
+    // Whoever takes it from the list calls it, and a call is kept: it may come from an earlier time, or just
+    // now beside the end of the connection. In no case may it stay in the list while it is elsewhere.
+    let idle = &mut shard.borrow_mut().hosts[host].idle;
+    let before = idle.len();
+    idle.retain(|waiting| !Rc::ptr_eq(waiting, summons));
+    let taken = idle.len() == before;
+    if !called {
+        *connection = None;
+    }
+    (called || taken) && !summons.dismissed.get()
+}
+
+/// One attempt: one request, built at the time it is given, and a second one only if the connection turned out to be
+/// closed already; it is told whether the first may have arrived.
+pub async fn deliver(
+    shared: &Shared,
+    host: &HostKey,
+    connection: &mut Option<Connection>,
+    timeout: Duration,
+    began: Timestamp,
+    phases: &mut Phases,
+    request: impl Fn(bool, Timestamp, HeaderMap) -> Outgoing,
+) -> Ending {
+    let mut sent = false;
+    let attempt = exchange(shared, host, connection, began, phases, request, &mut sent);
+    match tokio::time::timeout(timeout, attempt).await {
+        Ok(Ok(ending)) => ending,
+        Ok(Err(broken)) => {
+            *connection = None;
+            let timed_out = matches!(&broken, Broken::Connect(e) if e.kind() == std::io::ErrorKind::TimedOut);
+            Ending::Failed { error: broken.to_string(), sent, timed_out }
+        }
+        Err(_) => {
+            sent |= connection.take().is_some();
+            let limit = flare_model::duration::HumanDuration(timeout);
+            let error = format!("no answer within {limit}");
+            Ending::Failed { error, sent, timed_out: true }
+        }
+    }
+}
+
+async fn exchange(
+    shared: &Shared,
+    host: &HostKey,
+    connection: &mut Option<Connection>,
+    began: Timestamp,
+    phases: &mut Phases,
+    request: impl Fn(bool, Timestamp, HeaderMap) -> Outgoing,
+    sent: &mut bool,
+) -> Result<Ending, Broken> {
+    let mut now = began;
+    loop {
+        let opened = match connection {
+            Some(opened) => opened,
+            None => {
+                let dialled = tokio::time::timeout(shared.limits.connect_timeout, shared.dialler.dial(host));
+                let timed_out = || std::io::Error::from(std::io::ErrorKind::TimedOut);
+                let since = shared.clock.monotonic();
+                let opened = dialled.await.map_err(|_| Broken::Connect(timed_out()))??;
+                phases.connected(since, shared.clock.monotonic());
+                // It is signed at the time it goes out, and connecting may have taken long.
+                now = shared.clock.now();
+                connection.insert(opened)
+            }
+        };
+        let written = opened.written();
+        let reused = opened.uses > 0;
+        let request = request(*sent, now, opened.take_room());
+        shared.desk.counts.sent.add(request.body().len() as u64);
+        let request = request.map(Full::new);
+        let head = || phases.answered(shared.clock.monotonic());
+        match opened.exchange(request, shared.read_limits, head).await {
+            Ok((answer, usable)) => {
+                if !usable {
+                    *connection = None;
+                }
+                return Ok(Ending::Answered(answer));
+            }
+            Err(broken) => {
+                *sent |= opened.written() > written;
+                *connection = None;
+                // The client closed an idle connection just as it was used: no failure, a new one is opened.
+                if !(reused && closed_silently(&broken)) {
+                    return Err(broken);
+                }
+            }
+        }
+    }
+}
+
+fn closed_silently(broken: &Broken) -> bool {
+    let Broken::Http(error) = broken else { return false };
+    let reset = std::error::Error::source(error)
+        .and_then(|cause| cause.downcast_ref::<std::io::Error>())
+        .is_some_and(|io| {
+            matches!(io.kind(), std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::BrokenPipe)
+        });
+    error.is_canceled() || error.is_closed() || error.is_incomplete_message() || reset
+}

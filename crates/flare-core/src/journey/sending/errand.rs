@@ -1,0 +1,41 @@
+//! A request that is no notification: a url and a body come in, the answer goes out. It runs on a delivery thread,
+//! under the same rules for destinations as everything that Flare sends, over a connection of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::Full;
+use tokio::sync::oneshot;
+
+use crate::journey::sending::connection::{Answer, Broken};
+use crate::journey::shard::Shared;
+use crate::journey::subscriber::compiled::HostKey;
+
+/// What is to be sent, and who wants to know what came of it.
+pub struct Errand {
+    /// Where to.
+    pub host: HostKey,
+    /// What.
+    pub request: Request<Full<Bytes>>,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// The answer, or why there is none.
+    pub reply: oneshot::Sender<Result<Answer, String>>,
+}
+
+/// Runs an errand to its end.
+pub async fn run(shared: Arc<Shared>, errand: Errand) {
+    let Errand { host, request, timeout, reply } = errand;
+    let exchange = async {
+        let mut connection = shared.dialler.dial(&host).await?;
+        let (answer, _) = connection.exchange(request, shared.read_limits, || ()).await?;
+        Ok::<Answer, Broken>(answer)
+    };
+    let outcome = match tokio::time::timeout(timeout, exchange).await {
+        Ok(outcome) => outcome.map_err(|broken| broken.to_string()),
+        Err(_) => Err(format!("no answer within {}", flare_model::duration::HumanDuration(timeout))),
+    };
+    let _ = reply.send(outcome);
+}

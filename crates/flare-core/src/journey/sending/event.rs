@@ -1,0 +1,97 @@
+//! CloudEvents 1.0: a notification comes in; the event goes out, as a body of JSON or as headers beside the document.
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use flare_model::document::Document;
+use flare_model::feed::{Action, Attempt};
+use flare_model::subscription::Event;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use serde_json::Value;
+
+use crate::journey::sending::message::{Payload, data, put_json, replay_id};
+use crate::journey::subscriber::compiled::Compiled;
+
+/// The type of a body that is a whole event.
+pub const STRUCTURED: &str = "application/cloudevents+json";
+
+/// What the HTTP binding encodes in a header: everything but printable ASCII, and of that the blank, the double quote
+/// and the percent sign.
+const IN_A_HEADER: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
+
+/// What an event tells.
+pub struct Told<'a> {
+    /// The subscription.
+    pub compiled: &'a Compiled,
+    /// The document.
+    pub document: &'a Document,
+    /// What is told of it.
+    pub attempt: &'a Attempt,
+    /// The notification's id, which is also the event's.
+    pub id: &'a str,
+    /// The subscription's kind of events.
+    pub event: &'a Event,
+}
+
+impl Told<'_> {
+    /// Every attribute but the type of the data, in order. Revision and sequence are texts: an integer of CloudEvents
+    /// has 32 bits.
+    fn attributes(&self, mut put: impl FnMut(&str, &Value)) {
+        let kind = match self.attempt.action {
+            Action::Create => "flare.document.create",
+            Action::Update => "flare.document.update",
+            Action::Delete => "flare.document.delete",
+        };
+        put("specversion", &"1.0".into());
+        put("id", &self.id.into());
+        put("source", &(*self.event.source).into());
+        put("type", &kind.into());
+        put("subject", &(*self.document.url).into());
+        put("time", &self.document.updated_at.to_string().into());
+        put("flarerevision", &self.document.revision.to_string().into());
+        put("flaresequence", &self.attempt.seq.0.to_string().into());
+        if self.attempt.replay != 0 {
+            put("flarereplay", &replay_id(self.attempt.replay).into());
+        }
+        if !self.compiled.spec.data.is_empty() {
+            for (name, value) in data(self.compiled, self.document) {
+                put(&name, &value);
+            }
+        }
+    }
+}
+
+/// The whole event as JSON. It is built for each subscription: the id in it is the subscription's own.
+pub fn structured(told: &Told<'_>, payload: &Payload<'_>) -> Bytes {
+    let (bytes, kind) = payload.parts();
+    let mut out = BytesMut::with_capacity(bytes.len() + 2 * told.document.url.len() + 400);
+    out.put_u8(b'{');
+    told.attributes(|name, value| {
+        if out.len() > 1 {
+            out.put_u8(b',');
+        }
+        put_json(&mut out, name);
+        out.put_u8(b':');
+        put_json(&mut out, value);
+    });
+    if !bytes.is_empty() {
+        out.put_slice(b",\"datacontenttype\":\"");
+        out.put_slice(kind.as_bytes());
+        out.put_slice(b"\",\"data\":");
+        out.put_slice(&bytes);
+    }
+    out.put_u8(b'}');
+    out.freeze()
+}
+
+/// The event beside its data: each attribute is a header `ce-<name>`. The type of the data is the `Content-Type`.
+pub fn add_headers(told: &Told<'_>, headers: &mut HeaderMap) {
+    told.attributes(|name, value| {
+        let text = match value {
+            Value::String(text) => utf8_percent_encode(text, IN_A_HEADER).to_string(),
+            other => other.to_string(),
+        };
+        let name = HeaderName::try_from(format!("ce-{name}")).expect("names of attributes were checked");
+        let value = HeaderValue::try_from(text).expect("what is encoded is printable ASCII");
+        headers.insert(name, value);
+    });
+}

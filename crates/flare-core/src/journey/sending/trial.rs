@@ -1,0 +1,61 @@
+//! A test notification: it is built and sent as any other, to the same address under the same rules, on a connection
+//! of its own; nothing is recorded of it, and no feed, rate or pause is asked.
+
+use std::sync::Arc;
+
+use flare_model::feed::Attempt;
+use flare_model::time::Timestamp;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use tokio::sync::oneshot;
+
+use crate::journey::change::Change;
+use crate::journey::sending::courier::deliver;
+use crate::journey::sending::message::{self, Outgoing};
+use crate::journey::settling::judge::Ending;
+use crate::journey::shard::Shared;
+use crate::journey::subscriber::compiled::Compiled;
+use crate::observe::{Phases, Spans};
+
+const FLARE_TEST: HeaderName = HeaderName::from_static("flare-test");
+
+/// What to send.
+pub struct Trial {
+    /// To whom.
+    pub compiled: Arc<Compiled>,
+    /// About which document.
+    pub change: Arc<Change>,
+    /// What to tell.
+    pub attempt: Attempt,
+    /// The notification's id, which no other has.
+    pub id: String,
+}
+
+/// How it went.
+pub struct Tried {
+    /// As it was sent.
+    pub request: Outgoing,
+    /// When it began.
+    pub began: Timestamp,
+    /// How it ended.
+    pub ending: Ending,
+    /// How long its parts took.
+    pub spans: Spans,
+}
+
+/// Sends a test and tells how it went.
+pub async fn run(shared: Arc<Shared>, trial: Box<Trial>, reply: oneshot::Sender<Tried>) {
+    let began = shared.clock.now();
+    let request = |_, now, room| {
+        let id = trial.id.clone();
+        let Trial { compiled, change, attempt, .. } = &*trial;
+        let mut request = message::request_as(compiled, change, attempt, None, now, room, id);
+        request.headers_mut().insert(FLARE_TEST, HeaderValue::from_static("true"));
+        request
+    };
+    let host = &trial.compiled.requests[trial.attempt.action as usize].host;
+    let mut phases = Phases::begin(shared.clock.monotonic());
+    let timeout = trial.compiled.spec.timeout;
+    let ending = deliver(&shared, host, &mut None, timeout, began, &mut phases, request).await;
+    let spans = phases.end(shared.clock.monotonic());
+    let _ = reply.send(Tried { request: request(false, began, HeaderMap::new()), began, ending, spans });
+}

@@ -1,0 +1,345 @@
+//! Records: what the feeds of this thread have to make durable goes to the ledger, many feeds in one commit.
+//!
+//! Outcomes wait a little, so that one commit carries many; the busier the ledger, the longer. A feed that
+//! cannot go on without its record (a higher mark, a sweep's page) does not wait.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use flare_model::feed::{Receipt, Taken};
+use flare_provider::{ErrorKind, FeedWrite};
+
+use crate::journey::shard::{FeedKey, Shard, Turn};
+
+/// Feeds in one write: small enough that documents committed beside it do not wait long.
+const BATCH: usize = 256;
+
+/// Records take at most one part in so many of the time, unless that would make outcomes wait for [`LONGEST`]: with
+/// thousands of feeds at work a record each is dear, and what is not recorded is only repeated, and only after a crash.
+const SHARE: u32 = 16;
+
+/// No outcome waits longer for its turn.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// While the ledger cannot be written (a full disk), it is asked again so often.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Writes records until the thread stops.
+pub async fn recorder(shard: Rc<RefCell<Shard>>) {
+    let (shared, rung, hurry) = {
+        let shard = shard.borrow();
+        (shard.shared.clone(), shard.unrecorded.rung.clone(), shard.unrecorded.hurry.clone())
+    };
+    let mut not_before = Duration::ZERO;
+    loop {
+        let nothing = {
+            let shard = shard.borrow();
+            if shard.closing {
+                return;
+            }
+            shard.unrecorded.feeds.is_empty() && !shard.unrecorded.is_urgent()
+        };
+        if nothing {
+            rung.notified().await;
+            // The first outcome of a burst waits for the others.
+            not_before = not_before.max(shared.clock.monotonic() + shared.limits.record_interval);
+        }
+        let wait = not_before.saturating_sub(shared.clock.monotonic());
+        let urgent = shard.borrow().unrecorded.is_urgent();
+        // What is not urgent has its turn in its time, however much is urgent meanwhile.
+        let due = wait.is_zero();
+        if !urgent && !due {
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = hurry.notified() => continue,
+            }
+            continue;
+        }
+        let began = shared.clock.monotonic();
+        let Turn { feeds, all, waiters } = shard.borrow_mut().unrecorded.take(due);
+        for batch in feeds.chunks(BATCH) {
+            if !write(&shard, batch, all).await {
+                // The node ends. Whoever waits is told nothing: it is not durable.
+                return;
+            }
+        }
+        for waiter in waiters {
+            let _ = waiter.send(());
+        }
+        if due {
+            let ended = shared.clock.monotonic();
+            let pause = (ended - began).saturating_mul(SHARE).min(LONGEST);
+            not_before = ended + pause.max(shared.limits.record_interval);
+        }
+    }
+}
+
+/// Lets the recorder finish the write it is at, and ends it.
+pub async fn finish(shard: &Rc<RefCell<Shard>>, recorder: tokio::task::JoinHandle<()>) {
+    {
+        let mut shard = shard.borrow_mut();
+        shard.closing = true;
+        shard.unrecorded.rung.notify_one();
+        shard.unrecorded.hurry.notify_one();
+    }
+    if let Err(error) = recorder.await {
+        tracing::error!(error = %error, "the recorder ended badly");
+    }
+}
+
+/// Writes everything that is left: the end of a clean stop.
+pub async fn write_all(shard: &Rc<RefCell<Shard>>) {
+    let entries: Vec<FeedKey> = {
+        let shard = shard.borrow();
+        let lanes = shard.subscribers.iter().flat_map(|(key, subscriber)| {
+            let number = subscriber.compiled.number;
+            subscriber.lanes.iter().map(move |lane| (key, number, lane.id.lane))
+        });
+        lanes.collect()
+    };
+    for batch in entries.chunks(BATCH) {
+        write(shard, batch, true).await;
+    }
+}
+
+/// Returns whether it is durable; if not, nothing ever will be, and the node was told. `all`: none of these feeds is in
+/// the recorder's list any more.
+async fn write(shard: &Rc<RefCell<Shard>>, batch: &[FeedKey], all: bool) -> bool {
+    let shared = shard.borrow().shared.clone();
+    let (writes, entries) = collect(&mut shard.borrow_mut(), batch, all);
+    if writes.is_empty() {
+        return true;
+    }
+    let mut warned = false;
+    let began = shared.clock.monotonic();
+    let outcomes = loop {
+        match shared.ledger.write(writes.clone()).await {
+            Ok(outcomes) => break outcomes,
+            Err(error) if error.kind == ErrorKind::Unavailable => {
+                if !warned {
+                    tracing::warn!(error = %error, "outcomes cannot be recorded now, trying until they can");
+                    warned = true;
+                }
+                tokio::time::sleep(PATIENCE).await;
+            }
+            Err(error) => {
+                shared.report.fatal(error);
+                return false;
+            }
+        }
+    };
+    shared.desk.counts.recorded(entries.len(), shared.clock.monotonic().saturating_sub(began));
+    let mut shard = shard.borrow_mut();
+    for ((feed, receipt), outcome) in entries.into_iter().zip(outcomes) {
+        match outcome {
+            Ok(()) => shard.recorded(feed, receipt),
+            // The subscription was deleted; the command that removes it here is on its way.
+            Err(error) if error.kind == ErrorKind::Conflict => {}
+            Err(error) => {
+                shared.report.fatal(error);
+                return false;
+            }
+        }
+    }
+    true
+}
+
+/// The records of some feeds, and what says for each that it was taken.
+fn collect(shard: &mut Shard, batch: &[FeedKey], all: bool) -> (Vec<FeedWrite>, Vec<(FeedKey, Receipt)>) {
+    let epoch = shard.shared.epoch;
+    let mut writes = Vec::with_capacity(batch.len());
+    let mut entries = Vec::with_capacity(batch.len());
+    for entry in batch {
+        let (key, number, lane) = *entry;
+        let Some(subscriber) = shard.subscriber(key, number) else { continue };
+        let Some(slot) = subscriber.lanes.get_mut(lane) else { continue };
+        // Where it stays in the list, it is found there with nothing to record, or with what comes until then.
+        slot.dirty &= !all;
+        slot.hurries = false;
+        match slot.feed.take_record() {
+            Some(Taken { record, receipt }) => {
+                writes.push(FeedWrite { feed: slot.id, epoch, record });
+                entries.push((*entry, receipt));
+            }
+            // All of it is durable: it was recorded meanwhile with the urgent ones, or there was nothing.
+            None if slot.wants_record && slot.feed.is_durable() => shard.goes_on(*entry),
+            None => {}
+        }
+    }
+    (writes, entries)
+}
+
+impl Shard {
+    /// A feed's record is durable: whatever waited for it goes on.
+    fn recorded(&mut self, feed: FeedKey, receipt: Receipt) {
+        let (key, number, lane) = feed;
+        let Some(subscriber) = self.subscriber(key, number) else { return };
+        let Some(slot) = subscriber.lanes.get_mut(lane) else { return };
+        slot.feed.recorded(receipt);
+        self.record_what_changed(key, lane);
+        self.goes_on(feed);
+    }
+
+    /// All that something of a feed waited for is durable.
+    fn goes_on(&mut self, (key, number, lane): FeedKey) {
+        let Some(subscriber) = self.subscriber(key, number) else { return };
+        let Some(slot) = subscriber.lanes.get_mut(lane) else { return };
+        // What was asked for while the record was under way waits for the next one.
+        let (later, now) = slot.swept.drain(..).partition(|ordinal| slot.feed.is_unrecorded(*ordinal));
+        slot.swept = later;
+        subscriber.due.extend(Vec::into_iter(now).map(|ordinal| (lane, ordinal)));
+        if slot.wants_record {
+            slot.wants_record = false;
+            subscriber.mark_unread(lane);
+        }
+        if subscriber.leases.is_some() {
+            self.leases_recorded(key, lane);
+        }
+        crate::journey::reading::sweeping::go_on(self, key);
+        self.ready(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flare_model::feed::{Action, Feed, Saved, Standing, State, Trouble};
+    use flare_model::ids::{Ordinal, Seq};
+    use flare_model::time::Timestamp;
+    use tokio::sync::oneshot;
+    use tokio::task::LocalSet;
+
+    use super::*;
+    use crate::journey::subscriber::Standstill;
+    use crate::journey::testing::fixture::{Thread, marked};
+
+    fn feed(shard: &mut Shard, (key, _, lane): FeedKey) -> &mut Feed {
+        &mut shard.subscribers[key].lanes[usize::from(lane)].feed
+    }
+
+    /// What the recorder would write now.
+    fn next(shard: &mut Shard) -> (Vec<FeedWrite>, Vec<(FeedKey, Receipt)>) {
+        let Turn { feeds, all, .. } = shard.unrecorded.take(true);
+        collect(shard, &feeds, all)
+    }
+
+    #[tokio::test]
+    async fn asking_for_a_record_of_a_lane_with_nothing_to_record_leaves_its_mark() {
+        let all = async {
+            let thread = Thread::new();
+            let entry = thread.open(1, marked(50), Standstill::None);
+            let mut shard = thread.shard.borrow_mut();
+            let (reply, mut told) = oneshot::channel();
+            shard.record_now(entry.1, reply);
+            let Turn { feeds, all, waiters } = shard.unrecorded.take(true);
+            assert!(collect(&mut shard, &feeds, all).0.is_empty(), "nothing has changed");
+            waiters.into_iter().for_each(|waiter| waiter.send(()).expect("someone waits"));
+            assert_eq!(told.try_recv(), Ok(()));
+            let subscriber = &shard.subscribers[entry.0];
+            assert!(!subscriber.lanes[0].wants_record, "and nothing waits for it");
+            feed(&mut shard, entry).tally_mut().failed += 1;
+            shard.mark_dirty(entry.0, 0, true);
+            assert_eq!(next(&mut shard).0[0].record.issued, Seq(50));
+        };
+        LocalSet::new().run_until(all).await;
+    }
+
+    #[tokio::test]
+    async fn a_lane_that_is_let_go_while_a_record_is_under_way_goes_without_a_mark() {
+        let all = async {
+            let thread = Thread::new();
+            let entry = thread.open(1, Saved::default(), Standstill::None);
+            let mut shard = thread.shard.borrow_mut();
+            feed(&mut shard, entry).want_issue(Seq(100));
+            shard.mark_dirty(entry.0, 0, false);
+            let (_, mut receipts) = next(&mut shard);
+            let (reply, _told) = oneshot::channel();
+            shard.release(entry.1, vec![0], reply);
+            let (entry, receipt) = receipts.pop().expect("a mark is asked for");
+            shard.recorded(entry, receipt);
+            let (writes, _) = next(&mut shard);
+            assert_eq!(writes[0].record.issued, Seq(0), "or its next owner would doubt what it has sent");
+        };
+        LocalSet::new().run_until(all).await;
+    }
+
+    #[tokio::test]
+    async fn a_subscription_that_is_paused_takes_its_marks_back_with_what_else_there_is_to_record() {
+        let all = async {
+            let thread = Thread::new();
+            let entry = thread.open(1, Saved::default(), Standstill::None);
+            let mut shard = thread.shard.borrow_mut();
+            feed(&mut shard, entry).want_issue(Seq(100));
+            shard.mark_dirty(entry.0, 0, false);
+            let (_, mut receipts) = next(&mut shard);
+            let (entry, receipt) = receipts.pop().expect("a mark is asked for");
+            shard.recorded(entry, receipt);
+            shard.stand(entry.1, Standstill::Paused, None);
+            let (writes, _) = next(&mut shard);
+            assert_eq!(writes.iter().map(|write| write.record.issued).collect::<Vec<_>>(), [Seq(0)]);
+        };
+        LocalSet::new().run_until(all).await;
+    }
+
+    #[tokio::test]
+    async fn the_time_of_a_pause_is_recorded() {
+        let all = async {
+            let thread = Thread::new();
+            let (ordinal, began) = (Ordinal(1), Timestamp::from_millis(1_000));
+            let trouble = Trouble {
+                attempts: 1,
+                first_attempt_at: began,
+                last_attempt_at: began,
+                action: Action::Create,
+                status: Some(503),
+                error: None,
+                response: None,
+            };
+            let standing = Standing {
+                ordinal,
+                seq: Seq(1),
+                doubt: false,
+                state: State::Waiting { due: began },
+                replay: 0,
+                trouble: Some(Box::new(trouble)),
+            };
+            let saved = Saved { cursor: Seq(1), standings: vec![standing], ..Saved::default() };
+            let entry = thread.open(1, saved, Standstill::Paused);
+            let mut shard = thread.shard.borrow_mut();
+            let now = shard.shared.clock.now();
+            shard.stand(entry.1, Standstill::None, Some(began));
+            let (writes, _) = next(&mut shard);
+            let standing = writes[0].record.standings[0].trouble.as_ref().expect("it was tried");
+            assert!(standing.first_attempt_at >= now, "a crash now must not have it given up");
+        };
+        LocalSet::new().run_until(all).await;
+    }
+
+    #[tokio::test]
+    async fn what_is_not_urgent_has_its_turn_behind_what_is_and_each_feed_is_written_once() {
+        let all = async {
+            let thread = Thread::new();
+            let patient = thread.open(1, Saved::default(), Standstill::None);
+            let urgent = thread.open(2, Saved::default(), Standstill::None);
+            let mut shard = thread.shard.borrow_mut();
+            let change = |shard: &mut Shard, entry: FeedKey| {
+                feed(shard, entry).tally_mut().failed += 1;
+                shard.mark_dirty(entry.0, 0, entry == urgent);
+            };
+            change(&mut shard, patient);
+            for _ in 0..3 {
+                change(&mut shard, urgent);
+                let Turn { feeds, all, .. } = shard.unrecorded.take(false);
+                assert_eq!(feeds, [urgent], "it is not time for the other");
+                let (_, receipts) = collect(&mut shard, &feeds, all);
+                receipts.into_iter().for_each(|(entry, receipt)| shard.recorded(entry, receipt));
+            }
+            change(&mut shard, urgent);
+            let Turn { feeds, all, .. } = shard.unrecorded.take(true);
+            assert_eq!(feeds, [urgent, patient]);
+            assert_eq!(collect(&mut shard, &feeds, all).0.len(), 2);
+            assert!(shard.unrecorded.feeds.is_empty());
+        };
+        LocalSet::new().run_until(all).await;
+    }
+}

@@ -1,0 +1,217 @@
+//! Settle: how an attempt ended → the feed's state, what is recorded, and what the client gets next.
+
+use std::time::Duration;
+
+use flare_model::feed::{Failure, Settled, Trouble, Verdict};
+
+use crate::journey::reading::sweeping;
+use crate::journey::sending::courier::Job;
+use crate::journey::settling::judge::{Ending, Judgement, Times, judge};
+use crate::journey::shard::Shard;
+use crate::journey::shard::moments::Lasted;
+use crate::journey::subscriber::{Standstill, Subscriber};
+
+impl Shard {
+    /// Settles an attempt that ended. If the subscription is gone meanwhile, it recreates nothing.
+    pub fn settle(&mut self, mut job: Job, ending: &Ending, lasted: Lasted) {
+        let (times, monotonic) = (self.times(lasted), lasted.until);
+        self.ended(&mut job);
+        if let Some(lost) = self.heard_of(job.host, ending) {
+            self.make_up_for(job.host, lost);
+            job.attempt.first_attempt_at = job.attempt.first_attempt_at.map(|at| at.saturating_add(lost));
+        }
+        let judgement = judge(&job.compiled.spec, &job.attempt, ending, times, || self.shared.chance.unit());
+        let Some(subscriber) = self.subscriber(job.key, job.compiled.number) else { return };
+        // A document that was settled before is sent on request: how old it is tells nothing of how late it comes.
+        let settled = subscriber.lanes[usize::from(job.lane)].feed.cursor();
+        let asked_for = job.attempt.replay > 0 || job.attempt.attempts == 0 && job.attempt.seq <= settled;
+        let late = (!asked_for).then(|| times.ended.since(job.change.document.updated_at));
+        count(subscriber, &job, &judgement, ending, times, monotonic);
+        if subscriber.fortune.struggling() {
+            subscriber.let_go_of_documents();
+        }
+        if let Some(drive) = subscriber.drive_of(&job) {
+            drive.ends(&judgement.verdict);
+        }
+        let gone = judgement.gone && subscriber.standstill == Standstill::None;
+        if gone {
+            self.decide(job.key, "the client answered 410 Gone".to_owned(), times.ended);
+        } else {
+            self.watch_fortune(&job, times);
+        }
+        self.shared.desk.counts.judged(&judgement.verdict, late);
+        self.conclude(job, judgement.verdict);
+    }
+
+    /// An attempt that was decided, and not begun because its host does not answer, waits without being counted.
+    pub fn withhold(&mut self, mut job: Job, wait: Duration) {
+        self.ended(&mut job);
+        let Some(subscriber) = self.subscriber(job.key, job.compiled.number) else { return };
+        if let Some(drive) = subscriber.drive_of(&job) {
+            drive.withheld();
+        }
+        let now = self.now();
+        let trouble = Box::new(Trouble {
+            attempts: job.attempt.attempts,
+            first_attempt_at: job.attempt.first_attempt_at.unwrap_or(now),
+            last_attempt_at: now,
+            action: job.attempt.action,
+            status: None,
+            error: Some("not sent yet: the host does not answer".to_owned()),
+            response: None,
+        });
+        self.conclude(job, Verdict::Retry { due: now.saturating_add(wait), doubtful: false, trouble });
+    }
+
+    /// One attempt fewer is open.
+    fn ended(&mut self, job: &mut Job) {
+        self.keep_up(job);
+        self.in_flight -= 1;
+        if job.hanging {
+            self.hangs_no_more();
+        }
+        if self.stopping && self.in_flight == 0 {
+            self.drained.notify_one();
+        }
+        if let Some(subscriber) = self.subscriber(job.key, job.compiled.number) {
+            subscriber.in_flight -= 1;
+            subscriber.lanes[usize::from(job.lane)].in_flight -= 1;
+            self.give_back(job.key);
+        }
+    }
+
+    /// The verdict goes to the feed; what follows from it is scheduled and recorded.
+    fn conclude(&mut self, job: Job, verdict: Verdict) {
+        let Job { key, lane, attempt, host, .. } = job;
+        let retry = matches!(verdict, Verdict::Retry { .. });
+        if self.subscribers[key].compiled.spec.keeps_state() {
+            self.keep_state(key, lane, &attempt, &job.change.document, &verdict);
+        }
+        let subscriber = &mut self.subscribers[key];
+        let again = subscriber.lanes[usize::from(lane)].feed.settle(attempt.ordinal, verdict);
+        if again == Settled::Next {
+            self.owe_next(key, lane, attempt.ordinal);
+        } else if again == Settled::Again {
+            subscriber.due.push_front((lane, attempt.ordinal));
+        } else if retry && subscriber.standstill != Standstill::Disabled {
+            self.schedule_retry(key, lane, attempt.ordinal);
+        }
+        self.mark_dirty(key, lane, false);
+        sweeping::go_on(self, key);
+        self.rest_when_quiet(key);
+        self.leave_when_drained(key, lane);
+        self.ready_for(key, host);
+    }
+
+    /// Whether a host answers. Returns for how long nothing was sent to it, if that is known only now.
+    fn heard_of(&mut self, host: usize, ending: &Ending) -> Option<Duration> {
+        let breaker = &mut self.hosts[host].breaker;
+        let silent = matches!(ending, Ending::Failed { .. });
+        if !silent && breaker.is_closed() {
+            return breaker.answered(Duration::ZERO);
+        }
+        let was_closed = breaker.is_closed();
+        let (now, jitter) = (self.shared.clock.monotonic(), self.shared.chance.unit());
+        let lost = match silent {
+            true => breaker.silence(now, &self.shared.limits.breaker, jitter),
+            false => breaker.answered(now),
+        };
+        let key = &self.hosts[host].key;
+        if was_closed && !self.hosts[host].breaker.is_closed() {
+            self.shared.desk.counts.breakers.add(1);
+            tracing::warn!(host = %key, "host does not answer, leaving it alone for a while");
+        } else if !was_closed && !silent {
+            tracing::info!(host = %key, "host answers again");
+        }
+        if !self.hosts[host].ready.is_empty() {
+            // Whoever stands in line was turned away while the probe was under way.
+            self.summon(host);
+        }
+        lost
+    }
+
+    /// The time in which nothing was sent to a host counts against nobody's time to live.
+    fn make_up_for(&mut self, host: usize, lost: Duration) {
+        let there = self.subscribers.iter_mut().filter(|(_, subscriber)| subscriber.hosts.contains(&host));
+        let mut touched = Vec::new();
+        for (key, subscriber) in there {
+            for slot in subscriber.lanes.iter_mut().filter(|slot| !slot.feed.waiting().is_empty()) {
+                slot.feed.prolong(lost);
+                touched.push((key, slot.id.lane));
+            }
+        }
+        for (key, lane) in touched {
+            self.mark_dirty(key, lane, false);
+        }
+    }
+
+    /// Tells the operator of a client that fails for long, and of its recovery; gives it up if so configured.
+    fn watch_fortune(&mut self, job: &Job, times: Times) {
+        let (failing_after, disable_after) =
+            (self.shared.limits.failing_after, self.shared.limits.disable_after);
+        let Some(subscriber) = self.subscriber(job.key, job.compiled.number) else { return };
+        let Some(since) = subscriber.fortune.failing_since else {
+            if std::mem::take(&mut subscriber.recovering) {
+                self.shared.report.recovered(job.compiled.id.clone(), times.ended);
+            }
+            return;
+        };
+        let failing = times.ended.since(since);
+        let untold = failing >= failing_after && !std::mem::replace(&mut subscriber.fortune.told, true);
+        let hopeless =
+            !disable_after.is_zero() && failing >= disable_after && subscriber.standstill == Standstill::None;
+        subscriber.recovering |= untold;
+        if untold {
+            self.shared.report.failing(job.compiled.id.clone(), since, times.ended);
+        }
+        if hopeless {
+            let limit = flare_model::duration::HumanDuration(disable_after);
+            let reason = format!("nothing has succeeded for {limit} (delivery.disable-after)");
+            self.decide(job.key, reason, times.ended);
+        }
+    }
+}
+
+/// Counts an outcome, and what it says about the client.
+fn count(
+    subscriber: &mut Subscriber,
+    job: &Job,
+    judgement: &Judgement,
+    ending: &Ending,
+    times: Times,
+    monotonic: Duration,
+) {
+    let concurrency = subscriber.compiled.spec.concurrency;
+    let tally = subscriber.lanes[usize::from(job.lane)].feed.tally_mut();
+    match &judgement.verdict {
+        Verdict::Delivered => {
+            tally.delivered += 1;
+            tally.last_success_at = Some(times.ended);
+            subscriber.fortune.succeeded(concurrency);
+        }
+        Verdict::Discarded => {
+            tally.discarded += 1;
+            subscriber.fortune.succeeded(concurrency);
+        }
+        Verdict::Retry { trouble, .. } | Verdict::GiveUp { trouble, .. } => {
+            tally.failed += 1;
+            let error = trouble.error.clone();
+            let error = error.unwrap_or_else(|| format!("answered {}", trouble.status.unwrap_or(0)));
+            let timed_out = matches!(ending, Ending::Failed { timed_out: true, .. });
+            tally.last_failure = Some(Box::new(Failure { at: times.ended, status: trouble.status, error }));
+            if let Some(asked) = judgement.throttled {
+                subscriber.fortune.throttled(monotonic, subscriber.in_flight, asked);
+            }
+            subscriber.fortune.failed(times.ended, monotonic, timed_out);
+            tracing::debug!(
+                subscription.id = %job.compiled.id,
+                document = %job.change.document.url,
+                attempt = trouble.attempts,
+                status = trouble.status,
+                error = trouble.error.as_deref(),
+                retry = matches!(judgement.verdict, Verdict::Retry { .. }),
+                "the client did not take a notification"
+            );
+        }
+    }
+}

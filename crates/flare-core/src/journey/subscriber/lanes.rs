@@ -1,0 +1,136 @@
+//! The lanes of a subscription that one delivery thread serves, by their numbers in the resource.
+
+use std::ops::{Index, IndexMut};
+
+use crate::journey::subscriber::FeedLane;
+
+/// Some or all lanes of a subscription. Asking for one that another thread serves is a mistake, unless it is asked
+/// for with [`Lanes::get_mut`].
+#[derive(Default)]
+pub struct Lanes {
+    slots: Vec<Option<FeedLane>>,
+    noted: Noted,
+}
+
+/// What is asked of all lanes on every delivery: looking at each would cost more than the delivery's own lane.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Noted {
+    /// Documents that wait for a retry.
+    pub waiting: u32,
+    /// Lanes with a sweep.
+    pub sweeping: u32,
+}
+
+impl Noted {
+    fn of(lane: &FeedLane) -> Noted {
+        Noted {
+            waiting: lane.feed.waiting().len() as u32,
+            sweeping: u32::from(lane.feed.sweeping().is_some()),
+        }
+    }
+
+    fn sum<'a>(lanes: impl Iterator<Item = &'a FeedLane>) -> Noted {
+        lanes.map(Noted::of).fold(Noted::default(), |sum, lane| Noted {
+            waiting: sum.waiting + lane.waiting,
+            sweeping: sum.sweeping + lane.sweeping,
+        })
+    }
+}
+
+impl Lanes {
+    /// A lane, if it is served here.
+    pub fn get(&self, lane: u8) -> Option<&FeedLane> {
+        self.slots.get(usize::from(lane))?.as_ref()
+    }
+
+    /// A lane, if it is served here, to be changed.
+    pub fn get_mut(&mut self, lane: u8) -> Option<&mut FeedLane> {
+        self.slots.get_mut(usize::from(lane))?.as_mut()
+    }
+
+    /// The lanes served here.
+    pub fn iter(&self) -> impl Iterator<Item = &FeedLane> {
+        self.slots.iter().flatten()
+    }
+
+    /// The lanes served here, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut FeedLane> {
+        self.slots.iter_mut().flatten()
+    }
+
+    /// What all lanes have together, as of their last [`Lanes::note`].
+    pub fn noted(&self) -> Noted {
+        debug_assert_eq!(self.noted, Noted::sum(self.iter()), "a lane was changed and not noted");
+        self.noted
+    }
+
+    /// The feed of a lane was changed.
+    pub fn note(&mut self, lane: u8) {
+        let Some(slot) = self.slots.get_mut(usize::from(lane)).and_then(Option::as_mut) else { return };
+        let now = Noted::of(slot);
+        let before = std::mem::replace(&mut slot.noted, now);
+        self.noted.waiting = self.noted.waiting + now.waiting - before.waiting;
+        self.noted.sweeping = self.noted.sweeping + now.sweeping - before.sweeping;
+    }
+
+    /// A lane is served here from now on.
+    pub fn insert(&mut self, mut lane: FeedLane) {
+        lane.noted = Noted::default();
+        let number = lane.id.lane;
+        let slot = usize::from(number);
+        if self.slots.len() <= slot {
+            self.slots.resize_with(slot + 1, || None);
+        }
+        self.slots[slot] = Some(lane);
+        self.note(number);
+    }
+
+    /// A lane is served here no more.
+    pub fn remove(&mut self, lane: u8) -> Option<FeedLane> {
+        let slot = self.slots.get_mut(usize::from(lane))?.take()?;
+        self.noted.waiting -= slot.noted.waiting;
+        self.noted.sweeping -= slot.noted.sweeping;
+        Some(slot)
+    }
+
+    /// Whether none is served here.
+    pub fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
+
+    /// The numbers of the lanes served here.
+    pub fn numbers(&self) -> Vec<u8> {
+        self.iter().map(|lane| lane.id.lane).collect()
+    }
+}
+
+impl FromIterator<FeedLane> for Lanes {
+    fn from_iter<T: IntoIterator<Item = FeedLane>>(lanes: T) -> Self {
+        let mut slots = Vec::new();
+        for mut lane in lanes {
+            lane.noted = Noted::of(&lane);
+            let number = usize::from(lane.id.lane);
+            if slots.len() <= number {
+                slots.resize_with(number + 1, || None);
+            }
+            slots[number] = Some(lane);
+        }
+        slots.shrink_to_fit();
+        let noted = Noted::sum(slots.iter().flatten());
+        Lanes { slots, noted }
+    }
+}
+
+impl Index<usize> for Lanes {
+    type Output = FeedLane;
+
+    fn index(&self, lane: usize) -> &FeedLane {
+        self.slots[lane].as_ref().expect("the lane is served by this thread")
+    }
+}
+
+impl IndexMut<usize> for Lanes {
+    fn index_mut(&mut self, lane: usize) -> &mut FeedLane {
+        self.slots[lane].as_mut().expect("the lane is served by this thread")
+    }
+}

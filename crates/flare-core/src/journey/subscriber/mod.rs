@@ -1,0 +1,262 @@
+//! A subscription on its delivery thread: its feeds, what is ready to be taken, and how it has fared.
+
+pub mod compiled;
+pub mod lanes;
+pub mod pace;
+pub mod placement;
+pub mod seldom;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flare_model::feed::Feed;
+use flare_model::ids::{FeedId, Ordinal};
+use flare_model::time::Timestamp;
+
+use crate::journey::passive::{Drive, Leases, Passive};
+use crate::journey::permits::concurrency::Borrowed;
+use crate::journey::reading::history::Looked;
+use crate::journey::reading::loading::Era;
+use crate::journey::reading::pages::{Fetched, Loaded};
+use crate::journey::reading::sweeping::Sweeping;
+use crate::journey::sending::courier::Job;
+use crate::journey::shard::parking::Place;
+use crate::journey::subscriber::compiled::Compiled;
+use crate::journey::subscriber::lanes::{Lanes, Noted};
+use crate::journey::subscriber::pace::{Bucket, Fortune};
+use crate::journey::subscriber::placement::Spread;
+use crate::journey::subscriber::seldom::Seldom;
+use crate::journey::tail::LaneTail;
+use crate::journey::thread::decision::Decision;
+use tokio::sync::oneshot;
+
+/// So many documents are read at once for whoever takes them from a passive subscription.
+const FETCHES: u32 = 16;
+
+/// Whether a subscription may begin attempts.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Standstill {
+    /// It works.
+    None,
+    /// A user stopped it.
+    Paused,
+    /// Flare stopped it.
+    Disabled,
+}
+
+/// One subscription.
+pub struct Subscriber {
+    /// Its settings.
+    pub compiled: Arc<Compiled>,
+    /// Whether it may begin attempts; [`Subscriber::stand`] changes it.
+    pub standstill: Standstill,
+    /// Why it is to be disabled, until that is durable.
+    pub decision: Option<Box<Decision>>,
+    /// While it may not: since when.
+    pub stood: Option<Stood>,
+    /// Those of its lanes that this thread serves.
+    pub lanes: Lanes,
+    /// Lanes with something unread. Bound: each lane once.
+    pub unread: VecDeque<u8>,
+    /// Documents whose retry is due or that are to be decided again. Bound: those waiting, see `waiting-limit`.
+    pub due: VecDeque<(u8, Ordinal)>,
+    /// How it is spread over the threads.
+    pub spread: Spread,
+    /// What this thread has of its concurrency, if several threads share it.
+    pub borrowed: Option<Box<Borrowed>>,
+    /// Attempts open now.
+    pub in_flight: u32,
+    /// Whether it stands in its host's queue.
+    pub queued: bool,
+    /// Whether it is among those that hang and wait to be asked.
+    pub waits_to_hang: bool,
+    /// Where most of its notifications go.
+    pub host: usize,
+    /// By action, where they go.
+    pub hosts: [usize; 3],
+    /// How it has fared lately.
+    pub fortune: Fortune,
+    /// The operator was told that it fails, and not yet that it works again.
+    pub recovering: bool,
+    /// The rate limit's bucket, once something was taken from it, unless several threads share it.
+    pub bucket: Option<Bucket>,
+    /// The earliest wake-up that is set, monotonic.
+    pub alarm: Duration,
+    /// While it is passive.
+    pub passive: Option<Box<Passive>>,
+    /// While any is out, whatever the mode is by now.
+    pub leases: Option<Box<Leases>>,
+}
+
+/// One lane of a subscription.
+pub struct FeedLane {
+    /// Its id.
+    pub id: FeedId,
+    /// The rules.
+    pub feed: Feed,
+    /// The changes.
+    pub tail: Arc<LaneTail>,
+    /// Its numbers were those of another log when it came to this thread.
+    pub begun: bool,
+    /// What its subscription's lanes have counted of it.
+    pub noted: Noted,
+    /// In `unread`.
+    pub queued: bool,
+    /// Where it is in the list of those parked at the end of its lane, if it is.
+    pub parked: Option<Place>,
+    /// A part of the store, while the feed is behind the tail.
+    pub page: Option<Loaded>,
+    /// A page or document is being read.
+    pub loading: bool,
+    /// Which reads are for it as it is now.
+    pub era: Era,
+    /// Documents read by a sweep or for a retry. Bound: see [`Pages`](crate::journey::reading::pages::Pages).
+    pub fetched: Seldom<Fetched>,
+    /// Next revisions that were looked for, where every one is sent. Bound: see [`Subscriber::may_fetch`].
+    pub looked: Seldom<Looked>,
+    /// In the recorder's list.
+    pub dirty: bool,
+    /// Waits for a record (a higher mark) before it can go on.
+    pub wants_record: bool,
+    /// In the recorder's list of what is to be written at once, though it can go on meanwhile.
+    pub hurries: bool,
+    /// Handed over by the sweep, or owed another revision, to be sent once recorded. Bound: a page, and those that
+    /// wait.
+    pub swept: Vec<Ordinal>,
+    /// What its sweep is doing.
+    pub sweeping: Sweeping,
+    /// Documents being read for a retry.
+    pub fetching: u32,
+    /// Attempts open now, leases apart.
+    pub in_flight: u32,
+    /// It is about to go to another thread: nothing of it begins any more.
+    pub leaving: Option<Leaving>,
+}
+
+/// Since when a subscription stands still.
+#[derive(Clone, Copy, Debug)]
+pub struct Stood {
+    /// As far as this thread has seen it. It moves with the clock.
+    since: Timestamp,
+    /// It stood still before: when it was found so, by the clock of that time.
+    found: Option<Timestamp>,
+}
+
+impl Stood {
+    /// How long it has stood still by now. `stored` is since when, as the catalog has it.
+    pub fn lasted(&self, now: Timestamp, stored: Timestamp) -> Duration {
+        now.since(self.since) + self.found.map_or(Duration::ZERO, |found| found.since(stored))
+    }
+
+    /// One that stood still when it came to this thread.
+    pub fn found(now: Timestamp) -> Stood {
+        Stood { since: now, found: Some(now) }
+    }
+}
+
+/// A lane that is about to leave its thread.
+#[derive(Default)]
+pub struct Leaving {
+    /// Whoever waits until nothing is open.
+    pub drained: Option<oneshot::Sender<()>>,
+}
+
+impl Subscriber {
+    /// Stops it or lets it go. Answers since when it stood still if it goes on only now.
+    pub fn stand(&mut self, standstill: Standstill, now: Timestamp) -> Option<Stood> {
+        let stood = std::mem::replace(&mut self.standstill, standstill) != Standstill::None;
+        match (stood, self.standstill != Standstill::None) {
+            (false, true) => {
+                self.stood = Some(Stood { since: now, found: None });
+                None
+            }
+            (true, false) => self.stood.take(),
+            (true, true) | (false, false) => None,
+        }
+    }
+
+    /// The wall clock was set, by so many milliseconds: what is kept of it moves along.
+    pub fn clock_moved(&mut self, by: i64) {
+        self.fortune.failing_since = self.fortune.failing_since.map(|since| since.moved(by));
+        self.stood = self.stood.map(|stood| Stood { since: stood.since.moved(by), ..stood });
+    }
+
+    /// Whether nothing may begin now.
+    pub fn stands(&self) -> bool {
+        self.standstill != Standstill::None
+    }
+
+    /// How many attempts may be open now.
+    pub fn room(&self) -> u32 {
+        let most = self.fortune.room(self.compiled.spec.concurrency);
+        self.passive.as_ref().map_or(most, |passive| passive.room(self.in_flight).min(most))
+    }
+
+    /// Whether other threads have all of its concurrency that this one does not.
+    pub fn waits_for_concurrency(&self) -> bool {
+        self.borrowed.as_ref().is_some_and(|borrowed| borrowed.is_waiting(self.in_flight))
+    }
+
+    /// The delivery on request that an attempt is part of.
+    pub fn drive_of(&mut self, job: &Job) -> Option<&mut Drive> {
+        self.passive.as_mut().filter(|_| job.driven)?.drive.as_mut()
+    }
+
+    /// How long its rate limit has it wait for the next attempt.
+    pub fn rate_wait(&mut self, now: Duration) -> Duration {
+        self.with_bucket(now, |bucket| bucket.wait(now)).unwrap_or_default()
+    }
+
+    /// Takes of its rate limit what [`Subscriber::rate_wait`] said is there.
+    pub fn rate_take(&mut self, now: Duration) {
+        self.with_bucket(now, Bucket::take);
+    }
+
+    fn with_bucket<T>(&mut self, now: Duration, with: impl FnOnce(&mut Bucket) -> T) -> Option<T> {
+        let limit = self.compiled.spec.rate_limit?;
+        Some(match &self.borrowed {
+            None => with(Bucket::following(&mut self.bucket, limit, now)),
+            Some(borrowed) => with(Bucket::following(&mut borrowed.common.bucket.lock(), limit, now)),
+        })
+    }
+
+    /// The longest that a document may have to wait for a retry. A client that pulls says itself how long.
+    pub fn longest_wait(&self, maximum_lease: Duration) -> Duration {
+        let longest = self.compiled.spec.retry.longest();
+        if self.passive.is_some() { longest.max(maximum_lease) } else { longest }
+    }
+
+    /// How many documents wait for a retry.
+    pub fn waiting(&self) -> usize {
+        self.lanes.noted().waiting as usize
+    }
+
+    /// Whether one more document may be read because its turn has come: as many as may be sent now. What was read is at
+    /// the front of `due`, and taken before more is read.
+    pub fn may_fetch(&self) -> bool {
+        let most = match self.passive {
+            Some(_) => FETCHES,
+            None => self.room().saturating_sub(self.in_flight).max(1),
+        };
+        self.lanes.iter().map(|slot| slot.fetching).sum::<u32>() < most
+    }
+
+    /// Lets go of documents in memory that cannot be sent soon: they are read again when their turn comes.
+    pub fn let_go_of_documents(&mut self) {
+        for slot in self.lanes.iter_mut() {
+            slot.page = None;
+            slot.fetched.clear();
+            slot.looked.clear();
+        }
+    }
+
+    /// Puts a lane among those with something unread.
+    pub fn mark_unread(&mut self, lane: u8) {
+        let slot = &mut self.lanes[usize::from(lane)];
+        if !slot.queued {
+            slot.queued = true;
+            self.unread.push_back(lane);
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! For tests: delivery threads that a test drives by hand, and what must hold on them in whichever order things happen.
+
+pub mod any_order;
+pub mod fixture;
+pub mod wakings;
+pub mod world;

@@ -1,0 +1,195 @@
+//! Tests: whoever stands still on a delivery thread has something that wakes him, and what was read from the store in
+//! another time is not used. With every limit at 1.
+
+use flare_model::feed::{Action, SweepKind};
+use flare_model::ids::SubscriptionNumber;
+use flare_model::time::Timestamp;
+use flare_provider::Start;
+use serde_json::json;
+
+use crate::journey::control::Command;
+use crate::journey::subscriber::Standstill;
+use crate::journey::testing::world::{Small, World, taken, timed_out, until};
+
+const TINY: Small = Small { limit: 1, lanes: 1, bytes: 1 };
+const REPLAY: SweepKind = SweepKind::Replay { since: Timestamp::from_millis(i64::MIN) };
+
+async fn sweep(world: &World, number: SubscriptionNumber, replay: u64) {
+    assert!(world.ask(|reply| Command::Sweep(number, REPLAY, replay, reply)).await, "none is under way");
+}
+
+fn stand(world: &World, number: SubscriptionNumber, standstill: Standstill) {
+    world.obey(Command::Stand { number, standstill, paused_since: None });
+}
+
+#[test]
+fn a_sweep_gives_a_client_that_struggles_something_to_be_tried_with() {
+    World::run(TINY, async |world| {
+        let number = world.subscribe(json!({}), Start::Now).await;
+        for document in 0..3 {
+            world.say(document, Some(1)).await;
+            world.settle(world.next().await, &timed_out());
+        }
+        assert_eq!(world.inspect(number).await.dead_letters, 3);
+        sweep(&world, number, 1).await;
+        world.settle(world.next().await, &timed_out());
+        for _ in 0..2 {
+            world.settle(world.next().await, &taken());
+        }
+        let seen = world.inspect(number).await;
+        assert_eq!((seen.dead_letters, seen.held, seen.sweep), (1, 2, None));
+    });
+}
+
+#[test]
+fn a_sweep_that_meets_a_document_in_flight_goes_on_when_that_has_ended() {
+    World::run(Small { limit: 10, ..TINY }, async |world| {
+        let number = world.subscribe(json!({}), Start::Now).await;
+        world.say(1, Some(1)).await;
+        let open = world.next().await;
+        sweep(&world, number, 1).await;
+        // What it waits for is the end of the attempt, and no time: nothing is read meanwhile.
+        let stands = || {
+            let shard = world.shard.borrow();
+            let key = shard.by_number[&number];
+            let slot = &shard.subscribers[key].lanes[0];
+            (slot.sweeping == crate::journey::reading::sweeping::Sweeping::Before(open.attempt.ordinal))
+                .then_some(())
+        };
+        until("the sweep stands before it", stands).await;
+        world.settle(open, &taken());
+        let again = world.next().await;
+        assert_eq!((again.attempt.replay, again.attempt.action), (1, Action::Update));
+        world.settle(again, &taken());
+        assert!(world.inspect(number).await.sweep.is_none());
+    });
+}
+
+#[test]
+fn a_page_read_before_a_feed_began_again_is_not_used() {
+    World::run(TINY, async |world| {
+        let number = world.subscribe(json!({}), Start::Now).await;
+        for document in 0..4 {
+            world.say(document, Some(1)).await;
+            world.settle(world.next().await, &taken());
+        }
+        // It is behind the tail, and its page is on its way.
+        stand(&world, number, Standstill::Paused);
+        for document in 4..8 {
+            world.say(document, Some(1)).await;
+        }
+        world.hold_reads();
+        stand(&world, number, Standstill::None);
+        assert!(world.take().is_none(), "what comes next has to be read");
+        stand(&world, number, Standstill::Disabled);
+        assert!(world.ask(|reply| Command::BeginAgain(number, reply)).await);
+        stand(&world, number, Standstill::None);
+        world.reads_have_ended().await;
+        let mut told = Vec::new();
+        for _ in 0..8 {
+            let job = world.next().await;
+            told.push(job.change.document.url.to_string());
+            world.settle(job, &taken());
+        }
+        told.sort();
+        let all: Vec<_> = (0..8).map(|document| format!("http://h/{document}")).collect();
+        assert_eq!(told, all, "everything is sent again");
+    });
+}
+
+#[test]
+fn a_page_read_before_a_subscription_left_and_came_back_is_not_used() {
+    World::run(Small { limit: 2, ..TINY }, async |world| {
+        let number = world.subscribe(json!({}), Start::Now).await;
+        for document in 0..6 {
+            world.say(document, Some(1)).await;
+        }
+        let open = world.next().await;
+        // The first is in flight; what lies beyond the second is read.
+        let second = world.next().await;
+        world.settle(second, &taken());
+        world.hold_reads();
+        assert!(world.take().is_none());
+        world.settle(open, &taken());
+        // It goes without a word and comes back to the same place, where only what was recorded is known.
+        world.ask(|reply| Command::Remove(number, reply)).await;
+        world.open(world.compiled(number, json!({}), 0), &[0]).await;
+        world.reads_have_ended().await;
+        let mut held = 0;
+        while held < 6 {
+            world.settle(world.next().await, &taken());
+            held = world.inspect(number).await.held;
+        }
+    });
+}
+
+#[test]
+fn a_standing_for_a_document_that_is_gone_is_cleared_and_makes_room_for_others() {
+    World::run(TINY, async |world| {
+        let number = world.subscribe(json!({"delivery": {"retry": {"interval": "1ms"}}}), Start::Now).await;
+        world.say(1, Some(1)).await;
+        world.settle(world.next().await, &taken());
+        world.say(1, None).await;
+        world.settle(world.next().await, &taken());
+        let lane = world.resource.lane_of("http://h/1");
+        let row = world.store.documents.get(lane, "http://h/1").await.unwrap().unwrap().row;
+        let before = Timestamp::from_millis(i64::MAX);
+        let keep = Default::default();
+        // Nobody needs it, so it goes, and just then somebody asks for it.
+        let went = world.store.documents.remove_tombstones(lane, row.seq, before, &keep, 10).await;
+        assert_eq!(went.unwrap(), 1);
+        world.say(2, Some(1)).await;
+        world.settle(world.next().await, &taken());
+        let asked = world.ask(|reply| Command::Request(number, vec![(lane.index, row)], 1, reply)).await;
+        assert_eq!(asked, 1);
+        // There is room for one that waits: it is not taken for ever.
+        world.say(3, Some(1)).await;
+        let job = world.next().await;
+        assert_eq!(&*job.change.document.url, "http://h/3");
+        world.settle(job, &taken());
+        until("nothing waits", || {
+            let shard = world.shard.borrow();
+            (shard.subscribers[0].lanes[0].feed.waiting().is_empty()).then_some(())
+        })
+        .await;
+        assert_eq!(world.inspect(number).await.lagging, 0);
+    });
+}
+
+#[test]
+fn what_is_deleted_sleeps_at_no_lane() {
+    World::run(Small { lanes: 3, ..TINY }, async |world| {
+        for _ in 0..3 {
+            let number = world.subscribe(json!({}), Start::Now).await;
+            assert!(world.take().is_none(), "all of it sleeps");
+            world.ask(|reply| Command::Remove(number, reply)).await;
+            assert!(
+                world.store.catalog.delete(flare_provider::EntityKind::Subscription, "sub").await.unwrap()
+            );
+        }
+        for lane in world.resource.lanes() {
+            assert_eq!(world.shard.borrow_mut().parked.wake(lane), []);
+        }
+    });
+}
+
+#[test]
+fn a_subscription_that_moves_to_another_host_does_not_wait_for_the_one_it_had() {
+    World::run(TINY, async |world| {
+        let number = world.subscribe(json!({}), Start::Now).await;
+        world.say(1, Some(1)).await;
+        until("it stands in the queue of its host", || {
+            (!world.shard.borrow().hosts[0].ready.is_empty()).then_some(())
+        })
+        .await;
+        // It still tells that host of deletes.
+        let actions = json!({"delete": {"url": "http://127.0.0.1:9/"}});
+        let endpoint = json!({"url": "http://127.0.0.1:8/", "actions": actions});
+        world.obey(Command::Replace(world.compiled(number, json!({"endpoint": endpoint}), 0)));
+        let host = world.shard.borrow().subscribers[0].host;
+        assert!(world.shard.borrow().hosts.len() == 2 && host != 0);
+        let job = until("its new host has it", || world.shard.borrow_mut().next_job(host)).await;
+        world.settle(job, &taken());
+        assert_eq!(world.inspect(number).await.held, 1);
+    });
+}

@@ -1,0 +1,61 @@
+//! Decisions of a delivery thread that have to be durable: a client that is gone, or has failed for too long, is to be
+//! disabled. In: the reason. Out: nothing begins any more for it, from this moment on, and whoever asks how it stands is
+//! told so; the node is told until it has stored it.
+//!
+//! A decision is kept where it was made, with its subscription, and the node comes for it: however many there are at
+//! once, and for however long the store takes no changes, none is forgotten.
+
+use flare_model::ids::{SubscriptionId, SubscriptionNumber};
+use flare_model::time::Timestamp;
+
+use crate::journey::shard::Shard;
+use crate::journey::subscriber::Standstill;
+use crate::journey::subscriber::placement::Merge;
+
+/// Why a subscription is to be disabled, and since when it begins nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Why, in words.
+    pub reason: String,
+    /// When it was made.
+    pub at: Timestamp,
+}
+
+impl Merge for Decision {
+    /// The first one counts.
+    fn merge(self, other: Decision) -> Decision {
+        if other.at < self.at { other } else { self }
+    }
+}
+
+impl Shard {
+    /// A subscription begins nothing from now on and is to be disabled.
+    pub(in crate::journey) fn decide(&mut self, key: usize, reason: String, at: Timestamp) {
+        let subscriber = &mut self.subscribers[key];
+        subscriber.stand(Standstill::Disabled, at);
+        subscriber.decision = Some(Box::new(Decision { reason, at }));
+        self.decided.insert(subscriber.compiled.number);
+        self.shared.report.decided();
+    }
+
+    /// The decision about a subscription is durable, or somebody overruled it, or the subscription is not here any more.
+    pub(in crate::journey) fn forget_decision(&mut self, number: SubscriptionNumber) {
+        if self.decided.remove(&number)
+            && let Some(&key) = self.by_number.get(&number)
+        {
+            self.subscribers[key].decision = None;
+        }
+    }
+
+    /// What was decided about a subscription and is not durable yet.
+    pub(in crate::journey) fn decision(&self, number: SubscriptionNumber) -> Option<Decision> {
+        let subscriber = &self.subscribers[*self.by_number.get(&number)?];
+        subscriber.decision.as_deref().cloned()
+    }
+
+    /// The subscriptions about which something was decided that is not durable yet.
+    pub(in crate::journey) fn decided(&self) -> Vec<SubscriptionId> {
+        let keys = self.decided.iter().filter_map(|number| self.by_number.get(number));
+        keys.map(|key| self.subscribers[*key].compiled.id.clone()).collect()
+    }
+}

@@ -1,0 +1,113 @@
+//! Lanes of a subscription leave their thread, because they are to be spread otherwise: each finishes what is in flight,
+//! records, and goes. The next owner begins with what the store has. The other lanes are served meanwhile.
+
+use flare_model::ids::SubscriptionNumber;
+use tokio::sync::oneshot;
+
+use crate::journey::reading::sweeping;
+use crate::journey::shard::Shard;
+use crate::journey::subscriber::{FeedLane, Leaving};
+use crate::journey::thread::decision::Decision;
+
+impl Shard {
+    /// Begins nothing more of some lanes, and tells of each when nothing of it is in flight; never, if the subscription
+    /// is gone.
+    pub fn drain(&mut self, number: SubscriptionNumber, lanes: Vec<(u8, oneshot::Sender<()>)>) {
+        let Some(&key) = self.by_number.get(&number) else { return };
+        for (lane, drained) in lanes {
+            if let Some(slot) = self.subscribers[key].lanes.get_mut(lane) {
+                slot.leaving = Some(Leaving { drained: Some(drained) });
+                self.leave_when_drained(key, lane);
+            }
+        }
+        // What it was about to take may have been of these alone.
+        self.drive_may_end(key);
+    }
+
+    /// Tells whoever waits for a lane to have nothing in flight, once that is so.
+    pub fn leave_when_drained(&mut self, key: usize, lane: u8) {
+        let slot = self.subscribers.get_mut(key).and_then(|subscriber| subscriber.lanes.get_mut(lane));
+        let Some(slot) = slot.filter(|slot| slot.in_flight == 0) else { return };
+        if let Some(drained) = slot.leaving.as_mut().and_then(|leaving| leaving.drained.take()) {
+            let _ = drained.send(());
+        }
+    }
+
+    /// Makes everything durable that is known of drained lanes, and forgets them here.
+    pub fn release(
+        &mut self,
+        number: SubscriptionNumber,
+        lanes: Vec<u8>,
+        reply: oneshot::Sender<Option<Decision>>,
+    ) {
+        let Some(&key) = self.by_number.get(&number) else { return };
+        for lane in &lanes {
+            if let Some(slot) = self.subscribers[key].lanes.get_mut(*lane) {
+                slot.leaving.get_or_insert_default();
+                slot.feed.close();
+            }
+        }
+        let (durable, is_durable) = oneshot::channel();
+        self.record_now(number, durable);
+        let handle = self.handle();
+        self.tasks.spawn_local(async move {
+            // An error means that the thread is stopping, which records everything itself.
+            if is_durable.await.is_ok() {
+                let mut shard = handle.borrow_mut();
+                // Wherever lanes of it go, nothing begins.
+                let decision = shard.decision(number);
+                shard.let_go(number, &lanes);
+                let _ = reply.send(decision);
+            }
+        });
+    }
+
+    fn let_go(&mut self, number: SubscriptionNumber, lanes: &[u8]) {
+        let Some(&key) = self.by_number.get(&number) else { return };
+        let subscriber = &mut self.subscribers[key];
+        subscriber.due.retain(|(lane, _)| !lanes.contains(lane));
+        subscriber.unread.retain(|lane| !lanes.contains(lane));
+        let gone: Vec<FeedLane> = lanes.iter().filter_map(|lane| subscriber.lanes.remove(*lane)).collect();
+        if subscriber.leases.as_mut().is_some_and(|leases| leases.let_go(lanes)) {
+            subscriber.leases = None;
+        }
+        gone.iter().for_each(|slot| self.wake_no_more(slot));
+        if self.subscribers[key].lanes.is_empty() {
+            self.remove(number);
+        } else {
+            // What waited in those lanes made no room for the others.
+            sweeping::go_on(self, key);
+            self.ready(key);
+        }
+    }
+
+    /// Forgets a subscription: it was deleted, or is served elsewhere.
+    pub(in crate::journey) fn remove(&mut self, number: SubscriptionNumber) {
+        self.forget_decision(number);
+        let Some(key) = self.by_number.remove(&number) else { return };
+        let removed = self.subscribers.remove(key);
+        removed.lanes.iter().for_each(|slot| self.wake_no_more(slot));
+        if removed.queued {
+            self.hosts[removed.host].ready.retain(|waiting| *waiting != key);
+        }
+        self.leave_hosts(removed.hosts);
+        if let Some(borrowed) = removed.borrowed {
+            self.borrow_no_more(number, &borrowed);
+        }
+    }
+
+    /// A lane that was let go sleeps at no end.
+    fn wake_no_more(&mut self, slot: &FeedLane) {
+        let Some(place) = slot.parked else { return };
+        let moved = self.parked.leave(slot.tail.lane(), place);
+        if let Some(moved) = moved.and_then(|key| self.subscribers[key].lanes.get_mut(slot.id.lane)) {
+            moved.parked = Some(place);
+        }
+    }
+
+    /// Whether no sweep of a subscription is under way.
+    pub fn may_sweep(&self, number: SubscriptionNumber) -> bool {
+        let Some(&key) = self.by_number.get(&number) else { return true };
+        self.subscribers[key].lanes.iter().all(|lane| lane.feed.sweeping().is_none())
+    }
+}

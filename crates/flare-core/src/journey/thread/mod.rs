@@ -1,0 +1,492 @@
+//! The body of a delivery thread: it listens to the bell, the clock and the node, until it is told to stop.
+
+pub mod decision;
+pub mod leaving;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flare_model::feed::Feed;
+use flare_model::ids::{FeedId, Ordinal, Seq, SubscriptionNumber};
+use flare_model::time::Timestamp;
+use flare_provider::Opened;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::LocalSet;
+use tokio_util::task::TaskTracker;
+
+use crate::journey::asking::census;
+use crate::journey::asking::survey;
+use crate::journey::control::Command;
+use crate::journey::permits::concurrency::{Borrowed, Common};
+use crate::journey::reading::loading::Era;
+use crate::journey::reading::sweeping::{self, Sweeping};
+use crate::journey::sending::errand;
+use crate::journey::sending::trial;
+use crate::journey::settling::recorder;
+use crate::journey::shard::{Shard, Shared};
+use crate::journey::subscriber::compiled::Compiled;
+use crate::journey::subscriber::lanes::{Lanes, Noted};
+use crate::journey::subscriber::pace::Fortune;
+use crate::journey::subscriber::placement::Spread;
+use crate::journey::subscriber::{FeedLane, Standstill, Stood, Subscriber};
+use crate::journey::tail::{Bell, Tails};
+use crate::journey::thread::decision::Decision;
+
+/// Runs one delivery thread to its end.
+pub fn run(
+    thread: usize,
+    shared: Arc<Shared>,
+    bell: Arc<Bell>,
+    tails: Arc<Tails>,
+    commands: mpsc::Receiver<Command>,
+) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let local = LocalSet::new();
+    local.block_on(&runtime, serve(thread, shared, bell, tails, commands));
+    Ok(())
+}
+
+async fn serve(
+    thread: usize,
+    shared: Arc<Shared>,
+    bell: Arc<Bell>,
+    tails: Arc<Tails>,
+    mut commands: mpsc::Receiver<Command>,
+) {
+    let shard = Shard::new(thread, shared, TaskTracker::new());
+    let recording = tokio::task::spawn_local(recorder::recorder(shard.clone()));
+    let alarm_set = shard.borrow().alarm_set.clone();
+    let stopped = loop {
+        let next = shard.borrow_mut().ring_alarms().unwrap_or(Duration::from_secs(3600));
+        tokio::select! {
+            rung = bell.heard() => shard.borrow_mut().rung(rung),
+            () = tokio::time::sleep(next) => {}
+            () = alarm_set.notified() => {}
+            command = commands.recv() => match command {
+                Some(Command::Stop(done)) => break Some(done),
+                Some(command) => obey(&shard, &tails, command),
+                None => break None,
+            },
+        }
+    };
+    stop(&shard, recording).await;
+    if let Some(done) = stopped {
+        let _ = done.send(());
+    }
+}
+
+/// Finishes what is in flight, then records that nothing is.
+async fn stop(shard: &Rc<RefCell<Shard>>, recording: tokio::task::JoinHandle<()>) {
+    let drained = {
+        let mut shard = shard.borrow_mut();
+        shard.stopping = true;
+        shard
+            .hosts
+            .iter_mut()
+            .for_each(|(_, host)| host.idle.drain(..).for_each(|summons| summons.dismiss()));
+        shard.drained.clone()
+    };
+    while shard.borrow().in_flight > 0 {
+        drained.notified().await;
+    }
+    // The recorder may be waiting for a commit: what it took is durable or will be found again.
+    recorder::finish(shard, recording).await;
+    for (_, subscriber) in &mut shard.borrow_mut().subscribers {
+        subscriber.lanes.iter_mut().for_each(|lane| lane.feed.close());
+    }
+    recorder::write_all(shard).await;
+}
+
+pub(super) fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
+    let mut shard = shard.borrow_mut();
+    let shard = &mut *shard;
+    match command {
+        Command::Open { compiled, opened, standstill, fresh, spread, common, decision } => {
+            let key = shard.open(tails, compiled, opened, standstill, spread, common);
+            if let Some(Decision { reason, at }) = decision {
+                shard.decide(key, reason, at);
+            }
+            // A passive one begins when it is asked to, and may never be.
+            if fresh && shard.subscribers[key].passive.is_none() {
+                shard.raise_marks(key);
+            }
+        }
+        Command::Replace(compiled) => shard.replace(compiled),
+        Command::Stand { number, standstill, paused_since } => shard.stand(number, standstill, paused_since),
+        Command::Remove(number, reply) => {
+            shard.remove(number);
+            let _ = reply.send(());
+        }
+        Command::Spread(spread, common) => shard.spread(spread, common),
+        Command::Drain(number, lanes) => shard.drain(number, lanes),
+        Command::Release(number, lanes, reply) => shard.release(number, lanes, reply),
+        Command::MaySweep(number, reply) => {
+            let _ = reply.send(shard.may_sweep(number));
+        }
+        Command::Inspect(number, reply) => {
+            let _ = reply.send(shard.inspect(number));
+        }
+        Command::Examine(number, rows, reply) => {
+            let _ = reply.send(shard.examine(number, &rows));
+        }
+        Command::Owed(list, reply) => {
+            let _ = reply.send(shard.owed(list));
+        }
+        Command::Record(number, reply) => shard.record_now(number, reply),
+        Command::Sweep(number, kind, replay, reply) => {
+            let _ = reply.send(shard.begin_sweep(number, kind, replay));
+        }
+        Command::BeginAgain(number, reply) => {
+            let _ = reply.send(shard.begin_again(number));
+        }
+        Command::Request(number, rows, replay, reply) => {
+            let mut taken = 0;
+            let now = shard.now();
+            for (lane, row) in rows {
+                let Some(&key) = shard.by_number.get(&number) else { break };
+                let Some(slot) = shard.subscribers[key].lanes.get_mut(lane) else { continue };
+                // Where revisions are sent in turn, one that was just replaced is not sent again.
+                let newest = slot.tail.newest(row.ordinal);
+                let outdated = newest.is_some_and(|newest| newest.row().seq != row.seq);
+                if outdated && slot.feed.is_in_turn() {
+                    continue;
+                }
+                if slot.feed.request(&row, replay, now) {
+                    slot.swept.push(row.ordinal);
+                    taken += 1;
+                    shard.mark_dirty(key, lane, true);
+                    shard.subscribers[key].fortune.probe_at = Duration::ZERO;
+                }
+            }
+            let _ = reply.send(taken);
+        }
+        Command::DropDead(number, letters, reply) => {
+            let mut dropped = 0;
+            for (lane, ordinal, seq) in letters {
+                let Some(&key) = shard.by_number.get(&number) else { break };
+                let Some(slot) = shard.subscribers[key].lanes.get_mut(lane) else { continue };
+                if slot.feed.drop_dead(ordinal, seq) {
+                    dropped += 1;
+                    shard.mark_dirty(key, lane, true);
+                }
+            }
+            let _ = reply.send(dropped);
+        }
+        Command::Needs(number, lane, reply) => {
+            let _ = reply.send(shard.needs(number, lane));
+        }
+        Command::Owes(number, lane, reply) => {
+            let _ = reply.send(shard.owes(number, lane));
+        }
+        Command::Lose(number, lane, revisions, reply) => {
+            let _ = reply.send(shard.lose(number, lane, &revisions));
+        }
+        Command::Dead(number, reply) => {
+            let _ = reply.send(shard.dead(number));
+        }
+        Command::ClockMoved(offset) => shard.clock_moved(offset),
+        Command::Census(reply) => {
+            shard.tasks.spawn_local(census::take(shard.handle(), reply));
+        }
+        Command::Survey(reply) => {
+            shard.tasks.spawn_local(survey::take(shard.handle(), reply));
+        }
+        Command::Errand(errand) => {
+            shard.tasks.spawn_local(errand::run(shard.shared.clone(), *errand));
+        }
+        Command::Passive(number, ask) => shard.passive_ask(number, ask),
+        Command::Try(trial, reply) => {
+            shard.tasks.spawn_local(trial::run(shard.shared.clone(), trial, reply));
+        }
+        Command::Decided(reply) => {
+            let _ = reply.send(shard.decided());
+        }
+        Command::Decision(number, reply) => {
+            let _ = reply.send(shard.decision(number));
+        }
+        Command::Stop(_) => unreachable!("the caller ends the loop on it"),
+    }
+}
+
+impl Shard {
+    pub(super) fn open(
+        &mut self,
+        tails: &Tails,
+        compiled: Arc<Compiled>,
+        opened: Vec<Opened>,
+        standstill: Standstill,
+        spread: Spread,
+        common: Option<Arc<Common>>,
+    ) -> usize {
+        let number = compiled.number;
+        let resource = compiled.resource.number;
+        let keeps_state = compiled.spec.keeps_state();
+        if keeps_state {
+            // Its lanes may have been here before, and at another thread since.
+            let feeds: Vec<FeedId> = opened.iter().map(|opened| opened.feed).collect();
+            self.states.forget(&feeds);
+        }
+        let here = self.by_number.get(&number).copied();
+        let stands = here.map_or(standstill != Standstill::None, |key| self.subscribers[key].stands());
+        let now = self.now();
+        let came: Vec<u8> = opened.iter().map(|opened| opened.feed.lane).collect();
+        let lanes = opened.into_iter().map(|Opened { feed, saved, head }| {
+            let lane = flare_model::ids::LaneId { resource, index: feed.lane };
+            let tail = tails.lane(lane, head);
+            let id = feed;
+            let begun = saved.is_of_another_log(head);
+            let mut feed = Feed::open(saved, head);
+            feed.keep_states(keeps_state);
+            feed.wake_up(now, stands);
+            FeedLane {
+                noted: Noted::default(),
+                id,
+                feed,
+                tail,
+                begun,
+                looked: Default::default(),
+                hurries: false,
+                queued: false,
+                parked: None,
+                page: None,
+                loading: false,
+                era: Era::default(),
+                fetched: Default::default(),
+                dirty: false,
+                wants_record: false,
+                swept: Vec::new(),
+                sweeping: Sweeping::Rests,
+                fetching: 0,
+                in_flight: 0,
+                leaving: None,
+            }
+        });
+        if let Some(key) = here {
+            // It has other lanes here, which stay as they are; its settings are what it was told last.
+            let subscriber = &mut self.subscribers[key];
+            lanes.for_each(|lane| subscriber.lanes.insert(lane));
+            select(&subscriber.compiled, &mut subscriber.lanes);
+            self.begin_lanes(key, &came);
+            return key;
+        }
+        let part = spread.share(compiled.spec.concurrency, self.thread);
+        let borrowed = common.map(|common| Box::new(Borrowed::new(common, 0, part)));
+        let mut lanes: Lanes = lanes.collect();
+        select(&compiled, &mut lanes);
+        let hosts = self.use_hosts(&compiled);
+        let key = self.subscribers.insert(Subscriber {
+            compiled,
+            standstill,
+            decision: None,
+            stood: stands.then(|| Stood::found(now)),
+            lanes,
+            unread: Default::default(),
+            due: Default::default(),
+            spread,
+            borrowed,
+            in_flight: 0,
+            queued: false,
+            waits_to_hang: false,
+            host: hosts[1],
+            hosts,
+            fortune: Fortune::default(),
+            recovering: false,
+            bucket: None,
+            alarm: Duration::MAX,
+            passive: None,
+            leases: None,
+        });
+        self.by_number.insert(number, key);
+        self.change_mode(key);
+        self.begin_lanes(key, &came);
+        key
+    }
+
+    /// Lanes that came are looked at, and what waits in them gets its alarms.
+    fn begin_lanes(&mut self, key: usize, came: &[u8]) {
+        for lane in came {
+            self.begin_era(key, *lane);
+        }
+        self.follow(key);
+        self.watch_leases(key, came);
+        self.set_going(key, came);
+        self.rest_when_quiet(key);
+        // A filter that was changed before the last end and not swept for is now; a log may be another one.
+        for lane in came {
+            self.record_what_changed(key, *lane);
+        }
+    }
+
+    /// Its feeds send the revisions that it asks for.
+    fn follow(&mut self, key: usize) {
+        let revisions = self.subscribers[key].compiled.spec.revisions;
+        for lane in self.subscribers[key].lanes.numbers() {
+            if self.subscribers[key].lanes[usize::from(lane)].follow(revisions) {
+                self.begin_era(key, lane);
+                self.subscribers[key].mark_unread(lane);
+                self.mark_dirty(key, lane, true);
+            }
+        }
+    }
+
+    /// Raises the marks of a new subscription with the next record, so that its first change need not wait.
+    fn raise_marks(&mut self, key: usize) {
+        let block = self.shared.limits.issue_block;
+        for lane in self.subscribers[key].lanes.numbers() {
+            let feed = &mut self.subscribers[key].lanes[usize::from(lane)].feed;
+            feed.want_issue(Seq(feed.position().0 + block));
+            self.mark_dirty(key, lane, false);
+        }
+    }
+
+    /// Everything that waits in some lanes gets its alarm, each of them is looked at.
+    fn set_going(&mut self, key: usize, lanes: &[u8]) {
+        if self.subscribers[key].stands() {
+            return;
+        }
+        let waiting: Vec<(u8, Ordinal)> = {
+            let lanes = lanes.iter().filter_map(|lane| self.subscribers[key].lanes.get(*lane));
+            let each =
+                lanes.flat_map(|lane| lane.feed.waiting().keys().map(|ordinal| (lane.id.lane, *ordinal)));
+            each.collect()
+        };
+        for (lane, ordinal) in waiting {
+            self.schedule_retry(key, lane, ordinal);
+        }
+        let subscriber = &mut self.subscribers[key];
+        let again: Vec<(u8, Ordinal)> = {
+            let lanes = lanes.iter().filter_map(|lane| subscriber.lanes.get(*lane));
+            let each =
+                lanes.flat_map(|lane| lane.feed.to_decide_again().map(|ordinal| (lane.id.lane, ordinal)));
+            each.collect()
+        };
+        subscriber.due.extend(again);
+        for lane in lanes {
+            if subscriber.lanes.get(*lane).is_some_and(|slot| slot.parked.is_none()) {
+                subscriber.mark_unread(*lane);
+            }
+        }
+        sweeping::go_on(self, key);
+        self.ready(key);
+    }
+
+    fn replace(&mut self, compiled: Arc<Compiled>) {
+        let Some(&key) = self.by_number.get(&compiled.number) else { return };
+        let hosts = self.use_hosts(&compiled);
+        // Its lanes stay where they are until they are sent elsewhere.
+        let subscriber = &mut self.subscribers[key];
+        subscriber.compiled = compiled;
+        let keeps_state = subscriber.compiled.spec.keeps_state();
+        subscriber.lanes.iter_mut().for_each(|lane| lane.feed.keep_states(keeps_state));
+        self.share_concurrency(key);
+        self.follow(key);
+        let subscriber = &mut self.subscribers[key];
+        if subscriber.queued && subscriber.host != hosts[1] {
+            // The host it had may be left alone for long, and the one that it has now need not wait for that.
+            subscriber.queued = false;
+            self.hosts[subscriber.host].ready.retain(|waiting| *waiting != key);
+        }
+        subscriber.host = hosts[1];
+        let before = std::mem::replace(&mut subscriber.hosts, hosts);
+        self.leave_hosts(before);
+        let subscriber = &mut self.subscribers[key];
+        select(&subscriber.compiled, &mut subscriber.lanes);
+        for lane in subscriber.lanes.numbers() {
+            self.mark_dirty(key, lane, false);
+        }
+        self.change_mode(key);
+        sweeping::go_on(self, key);
+        self.ready(key);
+    }
+
+    pub(super) fn stand(
+        &mut self,
+        number: SubscriptionNumber,
+        standstill: Standstill,
+        paused_since: Option<Timestamp>,
+    ) {
+        let now = self.now();
+        let Some(&key) = self.by_number.get(&number) else { return };
+        if standstill != Standstill::Paused {
+            // It is durable, or somebody lets the subscription go on all the same.
+            self.forget_decision(number);
+        }
+        let stood = self.subscribers[key].stand(standstill, now);
+        self.subscribers[key].let_go_of_documents();
+        self.drive_may_end(key);
+        self.rest_when_quiet(key);
+        let Some(stood) = stood else { return };
+        let subscriber = &mut self.subscribers[key];
+        subscriber.fortune = Fortune::default();
+        if let Some(since) = paused_since {
+            let paused = stood.lasted(now, since);
+            for lane in subscriber.lanes.numbers() {
+                self.subscribers[key].lanes[usize::from(lane)].feed.prolong(paused);
+                self.record_what_changed(key, lane);
+            }
+        }
+        let lanes = self.subscribers[key].lanes.numbers();
+        self.set_going(key, &lanes);
+    }
+
+    /// Once nothing of a subscription that stands still is in flight, its marks are taken back, with the record that
+    /// has the last outcomes: what the origin changes from now on was not sent, even if the process is killed.
+    pub(super) fn rest_when_quiet(&mut self, key: usize) {
+        let Some(subscriber) = self.subscribers.get_mut(key) else { return };
+        if subscriber.standstill == Standstill::None || subscriber.in_flight > 0 {
+            return;
+        }
+        for lane in subscriber.lanes.numbers() {
+            self.subscribers[key].lanes[usize::from(lane)].feed.pause();
+            self.record_what_changed(key, lane);
+        }
+    }
+
+    pub(super) fn record_now(&mut self, number: SubscriptionNumber, reply: oneshot::Sender<()>) {
+        let Some(&key) = self.by_number.get(&number) else {
+            let _ = reply.send(());
+            return;
+        };
+        // The recorder writes all it has for whoever waits; a feed with nothing to record goes on meanwhile.
+        for lane in self.subscribers[key].lanes.numbers() {
+            self.record_what_changed(key, lane);
+        }
+        self.unrecorded.waiters.push(reply);
+        self.unrecorded.rung.notify_one();
+        self.unrecorded.hurry.notify_one();
+    }
+
+    /// Where several threads serve a subscription, some of them may do so while others have an attempt in flight and
+    /// answer false. It is then still disabled, with all of this to be done, and to do it twice is as to do it once.
+    fn begin_again(&mut self, number: SubscriptionNumber) -> bool {
+        let Some(&key) = self.by_number.get(&number) else { return false };
+        let subscriber = &mut self.subscribers[key];
+        if subscriber.in_flight > 0 || subscriber.leases.is_some() {
+            return false;
+        }
+        subscriber.due.clear();
+        for slot in subscriber.lanes.iter_mut() {
+            slot.swept.clear();
+            slot.feed.begin_again(slot.tail.head());
+        }
+        for lane in subscriber.lanes.numbers() {
+            self.begin_era(key, lane);
+            // Parked at the end of its lane, it would wait for the next change.
+            self.subscribers[key].mark_unread(lane);
+            self.mark_dirty(key, lane, false);
+        }
+        true
+    }
+}
+
+/// Tells the feeds of a subscription which filter there is.
+fn select(compiled: &Compiled, lanes: &mut Lanes) {
+    for lane in lanes.iter_mut() {
+        lane.feed.select(compiled.spec.filter.is_some(), compiled.filter_changes);
+    }
+    for lane in lanes.numbers() {
+        lanes.note(lane);
+    }
+}
