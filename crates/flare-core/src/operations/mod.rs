@@ -1,34 +1,10 @@
 //! What can be done with Flare's entities, whoever asks: checked, stored, and made known to the journey.
 
-mod attempts;
-mod behind;
-mod changes;
-mod clock;
-mod dead_letters;
-mod disabling;
-mod drift;
-mod explain;
-mod filters;
-mod history;
-mod holders;
-mod intake;
-mod metrics;
-mod notices;
-mod overview;
-mod passive;
-mod reload;
-mod replays;
-mod resources;
-mod retention;
-mod retries;
-mod sampling;
-mod search;
-mod secrets;
-mod shards;
-mod subscriptions;
-mod telemetry;
-mod trials;
-mod trouble;
+mod catalog;
+mod delivery;
+mod documents;
+mod housekeeping;
+mod watching;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -42,24 +18,24 @@ use flare_provider::{Entity, EntityKind, ErrorKind, ProviderError, Store};
 use http::HeaderValue;
 use tokio_util::sync::CancellationToken;
 
-use behind::Behind;
-pub use changes::Changes;
-pub use dead_letters::DeadLetterView;
-pub use drift::{DriftQuery, DriftView, Place};
-pub use filters::{Trial, TrialView};
-pub use holders::{HolderView, HoldersQuery};
-pub use notices::Notices;
-pub use overview::{OverviewView, Standing, SubscriptionQuery};
-pub use passive::{
+pub use catalog::changes::Changes;
+pub use catalog::secrets::{Rotation, RotationDraft};
+pub use catalog::shards::Rearrangements;
+pub use catalog::subscriptions::{StatusView, SweepView};
+pub use delivery::dead_letters::DeadLetterView;
+pub use delivery::passive::{
     DeliverQuery, DeliverView, ReserveQuery, ReserveView, SettleDraft, SettleView, StreamQuery,
 };
-pub use replays::{ReplayDraft, ReplayView};
-pub use search::{FoundView, SearchQuery};
-pub use secrets::{Rotation, RotationDraft};
-pub use shards::Rearrangements;
-pub use subscriptions::{StatusView, SweepView};
-pub use trials::{TestDraft, TestView};
-use trouble::Trouble;
+pub use delivery::replays::{ReplayDraft, ReplayView};
+pub use delivery::trials::{TestDraft, TestView};
+pub use documents::drift::{DriftQuery, DriftView, Place};
+pub use documents::filters::{Trial, TrialView};
+pub use documents::holders::{HolderView, HoldersQuery};
+pub use documents::search::{FoundView, SearchQuery};
+use housekeeping::behind::Behind;
+pub use housekeeping::notices::Notices;
+pub use watching::overview::{OverviewView, Standing, SubscriptionQuery};
+use watching::trouble::Trouble;
 
 use crate::config::{Config, Entry};
 use crate::door::Clock;
@@ -148,7 +124,7 @@ pub struct App {
     /// Changes of the catalog happen one after the other, so that memory and store agree.
     catalog: tokio::sync::Mutex<()>,
     /// What metrics say of the store and the process, for a few seconds.
-    measured: tokio::sync::Mutex<metrics::Measured>,
+    measured: tokio::sync::Mutex<watching::metrics::Measured>,
     /// Tests under way.
     tests: tokio::sync::Semaphore,
 }

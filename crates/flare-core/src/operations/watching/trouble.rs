@@ -8,9 +8,12 @@ use flare_model::subscription::Status;
 use flare_model::time::Timestamp;
 use parking_lot::Mutex;
 
-use super::overview::OverviewView;
-use super::{App, Done, Failure, standstill};
 use crate::journey::Standstill;
+use crate::operations::App;
+use crate::operations::Done;
+use crate::operations::Failure;
+use crate::operations::standstill;
+use crate::operations::watching::overview::OverviewView;
 
 /// How many delivery threads are asked about for one list. When there are more: the rest is counted as it was reported.
 const ASKED: usize = 64;

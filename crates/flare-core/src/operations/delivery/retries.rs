@@ -3,7 +3,8 @@
 use flare_model::invalid::Invalid;
 use flare_model::retry::{Plan, RetryDraft, RetryPolicy};
 
-use super::{App, Done};
+use crate::operations::App;
+use crate::operations::Done;
 
 impl App {
     /// The first `shown` attempts that a policy plans, and how it ends. Mistakes are named as in a subscription.

@@ -15,10 +15,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{App, Done, Failure};
 use crate::door::fresh_id;
 use crate::journey::{Change, Ending, Trial};
 use crate::observe::{Exchange, Outcome, RequestView, ResponseView, Timing};
+use crate::operations::App;
+use crate::operations::Done;
+use crate::operations::Failure;
 
 /// `POST .../test`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

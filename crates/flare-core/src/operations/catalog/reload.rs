@@ -11,14 +11,19 @@ use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::resource::Resource;
 use flare_provider::{EntityKind, ProviderError};
 
-use super::{App, Done, Failure, resource, standstill, unknown_subscription};
 use crate::journey::Command;
+use crate::operations::App;
+use crate::operations::Done;
+use crate::operations::Failure;
+use crate::operations::resource;
+use crate::operations::standstill;
+use crate::operations::unknown_subscription;
 use crate::registry::Subscription;
 
 impl App {
     /// Reads a subscription again; the caller holds the catalog. That it failed is only told: whoever comes next tries
     /// again.
-    pub(super) async fn reload_subscription(&self, id: &SubscriptionId) {
+    pub(in crate::operations) async fn reload_subscription(&self, id: &SubscriptionId) {
         tracing::warn!(subscription.id = %id, "a subscription is not in memory as it is stored; reading it again");
         if let Err(failure) = self.follow_subscription(id).await {
             tracing::warn!(subscription.id = %id, error = %failure, "the subscription could not be read again");
@@ -51,7 +56,7 @@ impl App {
 
     /// A subscription is gone from the store: first nobody finds it any more, then nobody serves it. In this order a
     /// rearrangement under way either sees that it is gone, or has handed it over before its threads are told.
-    pub(super) async fn forget_subscription(&self, subscription: &Subscription) {
+    pub(in crate::operations) async fn forget_subscription(&self, subscription: &Subscription) {
         self.registry.remove_subscription(subscription.id());
         self.journey.remove(subscription.number()).await;
         self.journey.observe().forget(subscription.number());
@@ -59,7 +64,7 @@ impl App {
     }
 
     /// Reads a resource again that is stored and not known; the caller holds the catalog.
-    pub(super) async fn reload_resource(&self, id: &ResourceId) {
+    pub(in crate::operations) async fn reload_resource(&self, id: &ResourceId) {
         tracing::warn!(resource.id = %id, "a resource is stored and not in memory; reading it again");
         match self.store.catalog.get(EntityKind::Resource, id.as_str()).await {
             Ok(None) => {}
@@ -73,7 +78,7 @@ impl App {
 
     /// Reads all resources again, where some came or went that the registry does not know of; the caller holds the
     /// catalog, or is the first to use it.
-    pub(super) async fn reload_resources(&self) -> Result<(), ProviderError> {
+    pub(in crate::operations) async fn reload_resources(&self) -> Result<(), ProviderError> {
         const BATCH: usize = 200;
         // Before the list: what comes while that is read has a higher one.
         let version = self.store.catalog.version().await?;
@@ -100,7 +105,7 @@ impl App {
     }
 
     /// Reads the subscriptions of a resource again that are stored and not known; the caller holds the catalog.
-    pub(super) async fn reload_subscriptions_of(&self, resource: &Resource) -> Done<()> {
+    pub(in crate::operations) async fn reload_subscriptions_of(&self, resource: &Resource) -> Done<()> {
         const BATCH: usize = 200;
         let mut after = 0;
         loop {
@@ -119,7 +124,7 @@ impl App {
     }
 
     /// Why a url cannot be had: the store says who has it for the same action.
-    pub(super) async fn same_url(&self, other: &str) -> Failure {
+    pub(in crate::operations) async fn same_url(&self, other: &str) -> Failure {
         let id = SubscriptionId::new(other);
         if self.registry.subscription_by_id(&id).is_none() {
             self.reload_subscription(&id).await;
@@ -130,7 +135,7 @@ impl App {
     }
 
     /// A feed of a subscription gives no answer: whether it was deleted meanwhile, and so needs nothing.
-    pub(super) fn is_gone(&self, subscription: &Subscription) -> Done<bool> {
+    pub(in crate::operations) fn is_gone(&self, subscription: &Subscription) -> Done<bool> {
         match self.stop.is_cancelled() {
             true => Err(Failure::Stopping),
             false => Ok(self.registry.subscription_by_id(subscription.id()).is_none()),
@@ -138,13 +143,13 @@ impl App {
     }
 
     /// A delivery thread gives no answer about a subscription: the node stops, or it was deleted meanwhile.
-    pub(super) fn left(&self, subscription: &Subscription) -> Failure {
+    pub(in crate::operations) fn left(&self, subscription: &Subscription) -> Failure {
         if self.stop.is_cancelled() { Failure::Stopping } else { unknown_subscription(subscription.id()) }
     }
 }
 
 /// What was asked of each of several subscriptions, without those that were deleted meanwhile.
-pub(super) fn still_there<T>(answers: impl IntoIterator<Item = Done<T>>) -> Done<Vec<T>> {
+pub(in crate::operations) fn still_there<T>(answers: impl IntoIterator<Item = Done<T>>) -> Done<Vec<T>> {
     let gone = |answer: &Done<T>| matches!(answer, Err(Failure::NotFound(_)));
     answers.into_iter().filter(|answer| !gone(answer)).collect()
 }

@@ -13,11 +13,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::filters::FilterView;
-use super::{App, Done, Failure, standstill, unknown_resource, unknown_subscription};
 use crate::door::fresh_id;
 use crate::journey::{Command, Inspection};
 use crate::objects::Objects;
+use crate::operations::App;
+use crate::operations::Done;
+use crate::operations::Failure;
+use crate::operations::documents::filters::FilterView;
+use crate::operations::standstill;
+use crate::operations::unknown_resource;
+use crate::operations::unknown_subscription;
 use crate::registry::Subscription;
 
 /// `GET .../status`.
@@ -303,7 +308,7 @@ impl App {
     }
 
     /// Stores what Flare itself keeps about a subscription; the caller holds the catalog.
-    pub(super) async fn keep(
+    pub(in crate::operations) async fn keep(
         &self,
         current: &Subscription,
         change: impl FnOnce(&mut Stored),
@@ -348,7 +353,11 @@ impl App {
         Ok(resumed)
     }
 
-    pub(super) async fn stand(&self, subscription: &Subscription, paused_since: Option<Timestamp>) {
+    pub(in crate::operations) async fn stand(
+        &self,
+        subscription: &Subscription,
+        paused_since: Option<Timestamp>,
+    ) {
         let (number, standstill) = (subscription.number(), standstill(&subscription.stored));
         let stand = || Command::Stand { number, standstill: standstill.clone(), paused_since };
         self.journey.send(number, stand).await;
@@ -369,7 +378,7 @@ impl App {
     }
 
     /// How a subscription stands on its thread.
-    pub(super) async fn inspect(&self, subscription: &Subscription) -> Done<Inspection> {
+    pub(in crate::operations) async fn inspect(&self, subscription: &Subscription) -> Done<Inspection> {
         let number = subscription.number();
         let seen = self.journey.ask(number, |reply| Command::Inspect(number, reply)).await;
         seen.flatten().ok_or_else(|| self.left(subscription))
@@ -403,7 +412,7 @@ impl App {
     }
 
     /// How a subscription stands.
-    pub(super) async fn status_view(&self, subscription: &Subscription) -> Done<StatusView> {
+    pub(in crate::operations) async fn status_view(&self, subscription: &Subscription) -> Done<StatusView> {
         let seen = self.inspect(subscription).await?;
         let (status, since, reason) = self.status_of(&subscription.stored, &seen);
         let tally = seen.tally;
@@ -434,7 +443,7 @@ impl App {
         })
     }
 
-    pub(super) fn status_of(
+    pub(in crate::operations) fn status_of(
         &self,
         stored: &Stored,
         seen: &Inspection,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::MissedTickBehavior;
 
-use super::App;
 use crate::observe::{Gauges, Sample};
+use crate::operations::App;
 
 /// A census takes at most one part in so many of a delivery thread's time: with very many subscriptions it is taken less
 /// often, and the samples between repeat it.

@@ -10,9 +10,10 @@ use flare_model::time::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{App, Done};
 use crate::door;
 use crate::journey::{Command, Signer};
+use crate::operations::App;
+use crate::operations::Done;
 use crate::vault::Closed;
 
 /// The body of `POST .../secret/rotate`.
@@ -40,7 +41,7 @@ pub struct Rotation {
 
 impl App {
     /// The secret of a new subscription, given or drawn, and what is stored of it.
-    pub(super) fn first_secret(
+    pub(in crate::operations) fn first_secret(
         &self,
         id: &SubscriptionId,
         given: Option<Secret>,
@@ -96,7 +97,11 @@ impl App {
     }
 
     /// Opens what signs for a subscription.
-    pub(super) fn signer(&self, id: &SubscriptionId, stored: &Stored) -> Result<Arc<Signer>, Closed> {
+    pub(in crate::operations) fn signer(
+        &self,
+        id: &SubscriptionId,
+        stored: &Stored,
+    ) -> Result<Arc<Signer>, Closed> {
         let mut signer = Signer::default();
         // One that has ended by a clock that is ahead stays silent, and signs again when the clock is right.
         let late = self.steps.late(&*self.clock, self.config.auth.maximum_secret_overlap);

@@ -9,8 +9,10 @@ use flare_model::subscription::Revisions;
 use flare_model::time::Timestamp;
 use flare_provider::{LaneState, OlderRevision};
 
-use super::{App, Done, Failure};
 use crate::journey::{Command, Owes};
+use crate::operations::App;
+use crate::operations::Done;
+use crate::operations::Failure;
 use crate::registry::Subscription;
 
 /// Revisions looked at in one read.
@@ -37,7 +39,7 @@ struct Verdicts {
 }
 
 impl App {
-    pub(super) async fn trim_history(&self) -> Done<()> {
+    pub(in crate::operations) async fn trim_history(&self) -> Done<()> {
         for LaneState { lane, revisions, .. } in self.store.documents.lanes().await? {
             if revisions > 0 {
                 self.trim_lane(lane).await?;

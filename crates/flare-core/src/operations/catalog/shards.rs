@@ -7,8 +7,9 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 
-use super::{App, standstill};
 use crate::journey::Reopened;
+use crate::operations::App;
+use crate::operations::standstill;
 use crate::registry::Subscription;
 
 /// The way to the task that spreads subscriptions anew.
@@ -28,7 +29,7 @@ impl Rearrangements {
 impl App {
     /// Has a subscription spread anew if its number of shards is another one by now. It takes as long as what is in
     /// flight, so nobody waits for it.
-    pub(super) async fn rearrange_if_needed(&self, subscription: &Subscription) {
+    pub(in crate::operations) async fn rearrange_if_needed(&self, subscription: &Subscription) {
         let number = subscription.number();
         let other =
             self.journey.shards(number).is_some_and(|shards| shards != subscription.compiled.shards());

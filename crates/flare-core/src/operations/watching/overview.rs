@@ -11,10 +11,12 @@ use futures_util::future::join_all;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::reload::still_there;
-use super::subscriptions::StatusView;
-use super::{App, Done, Failure};
 use crate::journey::{Inspection, Notable, Survey};
+use crate::operations::App;
+use crate::operations::Done;
+use crate::operations::Failure;
+use crate::operations::catalog::reload::still_there;
+use crate::operations::catalog::subscriptions::StatusView;
 use crate::registry::{Slice, Subscription};
 
 /// One subscription in the list.

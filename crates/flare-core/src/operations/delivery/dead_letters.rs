@@ -10,8 +10,10 @@ use flare_provider::ListStandings;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{App, Done, Failure};
 use crate::journey::Command;
+use crate::operations::App;
+use crate::operations::Done;
+use crate::operations::Failure;
 use crate::registry::Subscription;
 
 /// One dead letter.
@@ -114,7 +116,7 @@ impl App {
     }
 
     /// What the ledger says of a subscription is as new as what its thread knows.
-    pub(super) async fn record(&self, subscription: &Subscription) -> Done<()> {
+    pub(in crate::operations) async fn record(&self, subscription: &Subscription) -> Done<()> {
         let number = subscription.number();
         let recorded = self.journey.ask(number, |reply| Command::Record(number, reply)).await;
         recorded.ok_or_else(|| self.left(subscription))

@@ -14,7 +14,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{App, Done};
+use crate::operations::App;
+use crate::operations::Done;
 
 /// `POST /filters/test`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -94,7 +95,7 @@ pub struct FilterErrorView {
 
 impl FilterView {
     /// Shown where there is an expression, or something was counted while there was one.
-    pub(super) fn of(spec: &Spec, seen: Option<Filtering>) -> Option<FilterView> {
+    pub(in crate::operations) fn of(spec: &Spec, seen: Option<Filtering>) -> Option<FilterView> {
         let counted = |kept: &Filtering| kept.excluded + kept.not_told + kept.errors > 0;
         if !spec.has_expressions() && !seen.as_ref().is_some_and(counted) {
             return None;

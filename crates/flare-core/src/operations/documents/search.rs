@@ -14,7 +14,9 @@ use flare_model::revision::Revision;
 use flare_model::time::Timestamp;
 use flare_provider::{LaneState, ScanLane};
 
-use super::{App, Done, unknown_resource};
+use crate::operations::App;
+use crate::operations::Done;
+use crate::operations::unknown_resource;
 
 /// Changes of each lane in a window.
 const WINDOW: u64 = 32;

@@ -18,9 +18,10 @@ use flare_provider::{LaneState, ScanLane};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::explain::{known, membership, settings};
-use super::{App, Done};
 use crate::journey::{Command, ListOwed, Owed};
+use crate::operations::App;
+use crate::operations::Done;
+use crate::operations::documents::explain::{known, membership, settings};
 use crate::registry::Subscription;
 
 /// Documents looked at for one page, at most. When full: the page ends early, and `next` says where to go on.

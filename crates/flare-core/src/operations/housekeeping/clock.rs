@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::App;
+use crate::operations::App;
 
 /// How often it is looked at. What is due or old meanwhile is so by the monotonic clock.
 const LOOK: Duration = Duration::from_secs(1);

@@ -4,9 +4,9 @@ use flare_model::document::Outcome;
 use flare_model::url::DocumentUrl;
 use flare_provider::{ErrorKind, ProviderError};
 
-use super::App;
 use crate::journey::accept::{self, Draft, Refused, Word};
 use crate::observe::count::{Refusal, micros};
+use crate::operations::App;
 
 impl App {
     /// Understands what an origin says of a document.

@@ -10,8 +10,10 @@ use flare_model::feed::ClientHas;
 use flare_model::resource::Resource;
 use flare_model::url::DocumentUrl;
 
-use super::explain::{known, settings};
-use super::{App, Done, Failure};
+use crate::operations::App;
+use crate::operations::Done;
+use crate::operations::Failure;
+use crate::operations::documents::explain::{known, settings};
 use crate::registry::Subscription;
 
 /// How long one page looks for clients that lag. When it is over: the page ends, and `next` says where to go on.

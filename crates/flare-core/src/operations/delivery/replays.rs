@@ -11,8 +11,10 @@ use flare_provider::ScanLane;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{App, Done, Failure};
 use crate::journey::{Command, Inspection, ListOwed, replay_id};
+use crate::operations::App;
+use crate::operations::Done;
+use crate::operations::Failure;
 use crate::registry::Subscription;
 
 /// Documents looked at, or asked for, at once.

@@ -11,12 +11,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
-use super::{App, Done, Failure};
 use crate::journey::Command;
 use crate::journey::passive::{
     Ask, DriveOrder, Driven, Handout, Message, Open, Outcome, Outcomes, Receipt, Refused, Reservation,
     Settlement, StreamOrder, Token, Word,
 };
+use crate::operations::App;
+use crate::operations::Done;
+use crate::operations::Failure;
 use crate::registry::Subscription;
 
 /// What `POST .../deliver` says.

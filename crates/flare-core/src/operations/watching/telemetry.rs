@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::MissedTickBehavior;
 
-use super::App;
+use crate::operations::App;
 
 /// Metrics that take longer to put together when the node stops are left out.
 const PATIENCE: Duration = Duration::from_secs(1);

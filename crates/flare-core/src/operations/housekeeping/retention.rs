@@ -12,9 +12,11 @@ use flare_model::time::Timestamp;
 use flare_provider::{LaneState, ScanLane};
 use roaring::RoaringTreemap;
 
-use super::{App, Done, Failure};
 use crate::journey::passive::Ask;
 use crate::journey::{Command, Needs};
+use crate::operations::App;
+use crate::operations::Done;
+use crate::operations::Failure;
 use crate::registry::Subscription;
 
 /// The longest time between two looks.
@@ -148,7 +150,10 @@ impl App {
 
     /// Who follows a lane, and its newest change then. Nobody is created or changed at that moment, so whoever follows it
     /// later, or wants more of it, begins there or beyond: of what was there before, these are all who need anything.
-    pub(super) async fn followers_at(&self, lane: LaneId) -> Done<(Seq, Vec<Arc<Subscription>>)> {
+    pub(in crate::operations) async fn followers_at(
+        &self,
+        lane: LaneId,
+    ) -> Done<(Seq, Vec<Arc<Subscription>>)> {
         let _catalog = self.catalog.lock().await;
         let (_, head) = self.store.documents.fetch(lane, &[]).await?;
         let resources = self.registry.resources(0, usize::MAX).entries;
@@ -227,7 +232,7 @@ impl App {
     /// Has a disabled subscription begin again on all of its lanes. When this returns that is durable; until it is, and
     /// until the catalog says that it goes on, the subscription stays disabled, and to resume it begins again once more.
     /// The caller holds the catalog.
-    pub(super) async fn begin_again(&self, current: &Subscription) -> Done<Arc<Subscription>> {
+    pub(in crate::operations) async fn begin_again(&self, current: &Subscription) -> Done<Arc<Subscription>> {
         let number = current.number();
         let in_flight = || {
             let detail = "an attempt is still in flight; try again when it has ended";

@@ -2,8 +2,10 @@
 
 use flare_model::ids::{ResourceId, SubscriptionId};
 
-use super::{App, Done, Failure};
 use crate::observe::{AttemptDetail, AttemptView, Entry, Wanted, Watcher};
+use crate::operations::App;
+use crate::operations::Done;
+use crate::operations::Failure;
 
 /// A part of the list.
 pub struct AttemptPage {

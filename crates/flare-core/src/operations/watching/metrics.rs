@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use super::{App, Done, Failure};
 use crate::config::Store;
 use crate::observe::metrics::process::Process;
 use crate::observe::metrics::{Facts, Family, StoreFacts, families};
+use crate::operations::App;
+use crate::operations::Done;
+use crate::operations::Failure;
 use crate::telemetry::Telemetry;
 
 /// For so long the size of the store and of the process is taken to be what it was: who scrapes every second does not

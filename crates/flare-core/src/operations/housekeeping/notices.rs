@@ -15,10 +15,10 @@ use http_body_util::Full;
 use serde::Serialize;
 use tokio::sync::{Semaphore, mpsc};
 
-use super::App;
 use crate::door::fresh_id;
 use crate::journey::HostKey;
 use crate::observe::count::{Notice as Told, Post};
+use crate::operations::App;
 
 /// Posts under way at once.
 const AT_ONCE: usize = 8;
@@ -92,20 +92,20 @@ fn pause_after(attempt: u32, attempts: u32) -> Option<Duration> {
 }
 
 impl App {
-    pub(super) fn tell_failing(&self, id: SubscriptionId, since: Timestamp, at: Timestamp) {
+    pub(in crate::operations) fn tell_failing(&self, id: SubscriptionId, since: Timestamp, at: Timestamp) {
         tracing::warn!(subscription.id = %id, since = %since, "subscription is failing");
         self.journey.observe().counts().operator.told(Told::Failing);
         let reason = Some("nothing has succeeded since then".to_owned());
         self.tell("subscription.failing", id, at, Some(since), reason);
     }
 
-    pub(super) fn tell_recovered(&self, id: SubscriptionId, at: Timestamp) {
+    pub(in crate::operations) fn tell_recovered(&self, id: SubscriptionId, at: Timestamp) {
         tracing::info!(subscription.id = %id, "subscription works again");
         self.journey.observe().counts().operator.told(Told::Recovered);
         self.tell("subscription.recovered", id, at, None, None);
     }
 
-    pub(super) fn tell_disabled(&self, id: SubscriptionId, at: Timestamp, reason: String) {
+    pub(in crate::operations) fn tell_disabled(&self, id: SubscriptionId, at: Timestamp, reason: String) {
         tracing::warn!(subscription.id = %id, reason, "subscription disabled");
         self.journey.observe().counts().operator.told(Told::Disabled);
         self.tell("subscription.disabled", id, at, None, Some(reason));

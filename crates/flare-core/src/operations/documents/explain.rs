@@ -10,8 +10,10 @@ use flare_model::resource::Resource;
 use flare_model::subscription::Disabled;
 use flare_model::url::DocumentUrl;
 
-use super::{App, Done, Failure};
 use crate::journey::{Command, Decision, Examined};
+use crate::operations::App;
+use crate::operations::Done;
+use crate::operations::Failure;
 use crate::registry::Subscription;
 
 impl App {
@@ -69,7 +71,7 @@ impl App {
     }
 
     /// What the thread of a subscription knows of some documents, by lane.
-    pub(super) async fn examine(
+    pub(in crate::operations) async fn examine(
         &self,
         subscription: &Subscription,
         rows: Vec<(u8, flare_model::document::Row)>,
@@ -85,7 +87,10 @@ fn pattern(resource: &Resource) -> Pattern {
 }
 
 /// What the filter of a subscription says of a document as it is now.
-pub(super) fn membership(subscription: &Subscription, document: &Document) -> Option<Membership> {
+pub(in crate::operations) fn membership(
+    subscription: &Subscription,
+    document: &Document,
+) -> Option<Membership> {
     let filter = subscription.compiled.spec.filter.as_ref().filter(|_| !document.row.deleted)?;
     let resource = &subscription.compiled.resource;
     let names = resource.pattern.wildcards().iter().map(String::as_str);
@@ -109,7 +114,7 @@ pub(super) fn membership(subscription: &Subscription, document: &Document) -> Op
 }
 
 /// What an explanation needs of a document.
-pub(super) fn known(document: &Document) -> Known {
+pub(in crate::operations) fn known(document: &Document) -> Known {
     Known {
         revision: document.revision.clone(),
         row: document.row,
@@ -119,7 +124,7 @@ pub(super) fn known(document: &Document) -> Known {
 }
 
 /// What an explanation needs of a subscription.
-pub(super) fn settings(subscription: &Subscription) -> Settings {
+pub(in crate::operations) fn settings(subscription: &Subscription) -> Settings {
     let stored = &subscription.stored;
     Settings {
         created_at: stored.created_at,

@@ -9,8 +9,11 @@ use flare_model::resource::{Resource, ResourceDraft, ResourceView};
 use flare_model::url::DocumentUrl;
 use flare_provider::{Capture, EntityKind, ErrorKind, NewEntity, ProviderError, ScanLane, Start};
 
-use super::{App, Done, Failure, unknown_resource};
 use crate::door::fresh_id;
+use crate::operations::App;
+use crate::operations::Done;
+use crate::operations::Failure;
+use crate::operations::unknown_resource;
 
 /// How often the documents that a new resource would take are looked through, each time those that came meanwhile, before
 /// it is given up.
@@ -78,7 +81,7 @@ impl App {
                 return Err(self.would_capture(url));
             }
         };
-        let resource = Arc::new(super::resource(&entity)?);
+        let resource = Arc::new(crate::operations::resource(&entity)?);
         self.registry.add_resource(resource.clone());
         self.registry.caught_up(entity.version);
         tracing::info!(resource.id = %resource.id(), endpoint = %resource.view.endpoint, "resource created");

@@ -6,8 +6,9 @@ use std::time::Duration;
 use flare_model::ids::SubscriptionId;
 use flare_model::subscription::Disabled;
 
-use super::{App, Done};
 use crate::journey::{Command, Decision};
+use crate::operations::App;
+use crate::operations::Done;
 use crate::registry::Subscription;
 
 /// What could not be stored is tried again after this, then less and less often.
@@ -48,21 +49,21 @@ impl App {
     }
 
     /// What was decided about a subscription and is not stored yet.
-    pub(super) async fn decision(&self, subscription: &Subscription) -> Option<Decision> {
+    pub(in crate::operations) async fn decision(&self, subscription: &Subscription) -> Option<Decision> {
         let number = subscription.number();
         self.journey.ask(number, |reply| Command::Decision(number, reply)).await.flatten()
     }
 
     /// An operator lets a subscription go on; the caller holds the catalog. What was decided and is not stored yet does
     /// not count any more.
-    pub(super) async fn overrule(&self, subscription: &Subscription) {
+    pub(in crate::operations) async fn overrule(&self, subscription: &Subscription) {
         if let Some(decision) = self.decision(subscription).await {
             self.stand(subscription, Some(decision.at)).await;
         }
     }
 
     /// Stops a subscription for a reason of Flare's own.
-    pub(super) async fn disable(&self, id: &SubscriptionId, disabled: Disabled) -> Done<()> {
+    pub(in crate::operations) async fn disable(&self, id: &SubscriptionId, disabled: Disabled) -> Done<()> {
         let _catalog = self.catalog.lock().await;
         let Some(current) = self.registry.subscription_by_id(id) else { return Ok(()) };
         self.disable_now(&current, disabled).await
