@@ -7,6 +7,7 @@ mod process;
 mod scenarios;
 mod sink;
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -29,6 +30,12 @@ pub struct Args {
     /// A tenth of the work, one round.
     #[arg(long)]
     quick: bool,
+    /// This binary instead of building one.
+    #[arg(long)]
+    binary: Option<PathBuf>,
+    /// An earlier binary: each round runs it too, in turns with the other, and its line comes first.
+    #[arg(long)]
+    before: Option<PathBuf>,
     /// Then the scenarios: ten thousand subscriptions, a million documents, hanging clients.
     #[arg(long)]
     scenarios: bool,
@@ -66,9 +73,70 @@ const WORKLOADS: [Workload; 6] = [
 
 /// Runs the workloads and prints the table.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let binary = process::build()?;
+    let binary = match &args.binary {
+        Some(binary) => binary.clone(),
+        None => process::build()?,
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let rounds = if args.quick { 1 } else { args.rounds.max(1) };
+    print_header();
+    for workload in &WORKLOADS {
+        if !args.only.is_empty() && !args.only.iter().any(|name| name == workload.name) {
+            continue;
+        }
+        let workload = if args.quick { workload.tenth() } else { workload.clone() };
+        let mut seen = Vec::new();
+        let mut seen_before = Vec::new();
+        for _ in 0..rounds {
+            if let Some(before) = &args.before {
+                seen_before.push(runtime.block_on(round(before, &workload))?);
+            }
+            seen.push(runtime.block_on(round(&binary, &workload))?);
+        }
+        let now = median(seen);
+        if args.before.is_some() {
+            let before = median(seen_before);
+            print_line(&workload, "before", &before);
+            print_line(&workload, "now", &now);
+            println!(
+                "    now to before: of raw {:.3}, cpu {:.3}",
+                now.of_raw() / before.of_raw(),
+                now.measured.cpu_micros / before.measured.cpu_micros
+            );
+        } else {
+            print_line(&workload, workload.about, &now);
+        }
+    }
+    if args.scenarios {
+        runtime.block_on(scenarios::run(&binary, args.quick))?;
+    }
+    Ok(())
+}
+
+/// One run of a workload, and what the plain client did beside it.
+struct Round {
+    measured: Measured,
+    raw: f64,
+}
+
+impl Round {
+    fn of_raw(&self) -> f64 {
+        self.measured.deliveries / self.raw
+    }
+}
+
+/// The round in the middle by its share of raw, with the middle of all processor times: the two vary for different
+/// reasons.
+fn median(mut rounds: Vec<Round>) -> Round {
+    rounds.sort_by(|a, b| a.measured.cpu_micros.total_cmp(&b.measured.cpu_micros));
+    let cpu_micros = rounds[rounds.len() / 2].measured.cpu_micros;
+    rounds.sort_by(|a, b| a.of_raw().total_cmp(&b.of_raw()));
+    let mut middle = rounds.swap_remove(rounds.len() / 2);
+    middle.measured.cpu_micros = cpu_micros;
+    middle
+}
+
+fn print_header() {
     println!(
         "{:<3} {:<30} {:>9} {:>11} {:>7} {:>9} {:>8} {:>8} {:>6} {:>5} {:>6} {:>7}",
         "",
@@ -84,45 +152,33 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         "order",
         "peak MB"
     );
-    for workload in &WORKLOADS {
-        if !args.only.is_empty() && !args.only.iter().any(|name| name == workload.name) {
-            continue;
-        }
-        let workload = if args.quick { workload.tenth() } else { workload.clone() };
-        let mut seen = Vec::new();
-        for _ in 0..rounds {
-            seen.push(runtime.block_on(round(&binary, &workload))?);
-        }
-        seen.sort_by(|(a, raw_a), (b, raw_b)| (a.deliveries / raw_a).total_cmp(&(b.deliveries / raw_b)));
-        let (measured, raw) = &seen[seen.len() / 2];
-        println!(
-            "{:<3} {:<30} {:>9.0} {:>11.0} {:>7.2} {:>9.1} {:>8.2} {:>8.2} {:>6} {:>5} {:>6} {:>7.0}",
-            workload.name,
-            workload.about,
-            measured.puts,
-            measured.deliveries,
-            measured.deliveries / raw,
-            measured.cpu_micros,
-            measured.p50.as_secs_f64() * 1e3,
-            measured.p99.as_secs_f64() * 1e3,
-            measured.lost,
-            measured.duplicates,
-            measured.out_of_order,
-            measured.peak_megabytes,
-        );
-    }
-    if args.scenarios {
-        runtime.block_on(scenarios::run(&binary, args.quick))?;
-    }
-    Ok(())
 }
 
-async fn round(binary: &std::path::Path, workload: &Workload) -> anyhow::Result<(Measured, f64)> {
+fn print_line(workload: &Workload, what: &str, round: &Round) {
+    let measured = &round.measured;
+    println!(
+        "{:<3} {:<30} {:>9.0} {:>11.0} {:>7.2} {:>9.1} {:>8.2} {:>8.2} {:>6} {:>5} {:>6} {:>7.0}",
+        workload.name,
+        what,
+        measured.puts,
+        measured.deliveries,
+        round.of_raw(),
+        measured.cpu_micros,
+        measured.p50.as_secs_f64() * 1e3,
+        measured.p99.as_secs_f64() * 1e3,
+        measured.lost,
+        measured.duplicates,
+        measured.out_of_order,
+        measured.peak_megabytes,
+    );
+}
+
+async fn round(binary: &Path, workload: &Workload) -> anyhow::Result<Round> {
     let sink = Sink::start().await.context("starting the sink")?;
     let raw = drive::raw(&sink, 64, 50_000).await?;
     sink.reset();
     let flare = Flare::start(binary).await?;
     let measured = drive::run(&flare, &sink, workload, Duration::from_secs(120)).await?;
     flare.stop().await?;
-    Ok((measured, raw))
+    Ok(Round { measured, raw })
 }
