@@ -7,7 +7,7 @@ use anyhow::Context;
 use flare_core::config::{self, Config, Loaded};
 use flare_core::door::{Clock, SystemClock};
 use flare_core::journey::passive::PassiveLimits;
-use flare_core::journey::{BreakerSettings, Dialler, Journey, Plan, ReadLimits, Report, ShardLimits};
+use flare_core::journey::{BreakerSettings, Dialler, Journey, Plan, ReadLimits, Report, WorkerLimits};
 use flare_core::network::Destinations;
 use flare_core::observe;
 use flare_core::operations::{App, Notices, Rearrangements};
@@ -302,7 +302,7 @@ fn plan(
             read: client.response_limit.as_usize(),
             keep: client.excerpt_limit.as_usize(),
         },
-        limits: ShardLimits {
+        limits: WorkerLimits {
             connect_timeout: client.connect_timeout,
             idle_timeout: client.idle_timeout,
             record_interval: delivery.record_interval,

@@ -21,7 +21,7 @@ use crate::journey::sending::errand::Errand;
 use crate::journey::sending::trial::{Trial, Tried};
 use crate::journey::subscriber::Standstill;
 use crate::journey::subscriber::compiled::{Compiled, HostKey};
-use crate::journey::subscriber::placement::Spread;
+use crate::journey::subscriber::placement::Placement;
 use crate::journey::thread::decision::Decision;
 
 /// A request to a delivery thread. All of them are small and quick.
@@ -37,7 +37,7 @@ pub enum Command {
         /// It was created just now: changes are about to come, so its marks are raised at once.
         fresh: bool,
         /// How it is spread, or about to be.
-        spread: Spread,
+        placement: Placement,
         /// What it shares with other threads, if there are any.
         common: Option<Arc<Common>>,
         /// What the thread that lanes come from decided, and is not durable yet.
@@ -57,7 +57,7 @@ pub enum Command {
     /// The subscription is deleted; answers when nothing of it begins any more.
     Remove(SubscriptionNumber, oneshot::Sender<()>),
     /// It is about to be spread so, and shares this with other threads.
-    Spread(Spread, Option<Arc<Common>>),
+    Place(Placement, Option<Arc<Common>>),
     /// Lanes of it are about to go to other threads: begins nothing more of them, and answers for each when nothing of
     /// it is in flight.
     Drain(SubscriptionNumber, Vec<(u8, oneshot::Sender<()>)>),

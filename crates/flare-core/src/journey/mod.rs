@@ -1,7 +1,7 @@
 //! The journey of a change: accept → (one durable commit) → follow → spread → deliver → settle.
 //!
 //! `accept` runs on the API's threads; the engine's thread commits and calls `tail` (follow); each delivery
-//! thread (`thread`, `shard`) owns a part of the subscriptions: `take` and `courier` deliver, `settle` and
+//! thread (`thread`, `worker`) owns a part of the subscriptions: `take` and `courier` deliver, `settle` and
 //! `recorder` end it. Everything between threads is a shared tail, a bell, or a small command.
 
 pub mod accept;
@@ -14,12 +14,12 @@ mod reading;
 mod rearrange;
 mod sending;
 mod settling;
-mod shard;
 mod subscriber;
 mod tail;
 #[cfg(test)]
 mod testing;
 mod thread;
+mod worker;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -44,11 +44,11 @@ pub use sending::message::{self, replay_id};
 pub use sending::signature::Signer;
 pub use sending::trial::{Trial, Tried};
 pub use settling::judge::Ending;
-pub use shard::ShardLimits;
-pub use shard::breaker::BreakerSettings;
 pub use subscriber::Standstill;
 pub use subscriber::compiled::{Compiled, HostKey};
 pub use thread::decision::Decision;
+pub use worker::WorkerLimits;
+pub use worker::breaker::BreakerSettings;
 
 use crate::door::{Chance, Clock};
 use crate::observe::{self, Observe};
@@ -59,9 +59,9 @@ use permits::caps::Caps;
 use permits::concurrency::Common;
 use reading::pages::Pages;
 use sending::errand::Errand;
-use shard::Shared;
 use subscriber::placement::{Homes, Merge};
 use tail::{Bell, Tails};
+use worker::Tools;
 
 /// Commands that may wait for a delivery thread. When full: whoever asks waits.
 const COMMANDS: usize = 1024;
@@ -81,7 +81,7 @@ pub struct Plan {
     /// How much of answers is read.
     pub read_limits: ReadLimits,
     /// Bounds of each thread.
-    pub limits: ShardLimits,
+    pub limits: WorkerLimits,
     /// Connections to all hosts, of all threads together.
     pub connections: u32,
     /// Connections to one host, of all threads together.
@@ -125,7 +125,7 @@ impl Journey {
         let mut handles = Vec::new();
         for (index, (bell, dialler)) in bells.into_iter().zip(plan.diallers).enumerate() {
             let (sender, commands) = mpsc::channel(COMMANDS);
-            let shared = Arc::new(Shared {
+            let tools = Arc::new(Tools {
                 clock: plan.clock.clone(),
                 chance: Chance::of_machine(),
                 pages: Pages::new(
@@ -147,7 +147,7 @@ impl Journey {
             let handle = std::thread::Builder::new()
                 .name(format!("flare-deliver-{index}"))
                 .spawn(move || {
-                    if let Err(error) = thread::run(index, shared, bell, tails, commands) {
+                    if let Err(error) = thread::run(index, tools, bell, tails, commands) {
                         tracing::error!(error = %error, "a delivery thread could not start");
                         std::process::abort();
                     }
@@ -183,21 +183,21 @@ impl Journey {
         standstill: Standstill,
         fresh: bool,
     ) {
-        let spread = compiled.spread(self.threads.len());
+        let placement = compiled.placement(self.threads.len());
         let mut parts: Vec<Vec<Opened>> = self.threads.iter().map(|_| Vec::new()).collect();
         for feed in opened {
-            parts[spread.thread_of(feed.feed.lane)].push(feed);
+            parts[placement.thread_of(feed.feed.lane)].push(feed);
         }
-        let several = spread.owners().len() > 1;
+        let several = placement.owners().len() > 1;
         let common = several.then(|| Common::new(compiled.spec.concurrency));
         for (thread, opened) in parts.into_iter().enumerate().filter(|(_, part)| !part.is_empty()) {
             let (compiled, standstill, common) = (compiled.clone(), standstill.clone(), common.clone());
             let decision = None;
-            let open = Command::Open { compiled, opened, standstill, fresh, spread, common, decision };
+            let open = Command::Open { compiled, opened, standstill, fresh, placement, common, decision };
             // A thread that has stopped takes no commands; the node is stopping.
             let _ = self.threads[thread].send(open).await;
         }
-        self.homes.settle(spread, common);
+        self.homes.settle(placement, common);
     }
 
     /// Sends a command to every thread that serves a subscription.
@@ -214,7 +214,7 @@ impl Journey {
     pub async fn send_to_first(&self, number: SubscriptionNumber, command: Command) {
         let Some(home) = self.homes.of(number) else { return };
         let _gate = home.gate.read().await;
-        let _ = self.threads[home.spread().first()].send(command).await;
+        let _ = self.threads[home.placement().first()].send(command).await;
     }
 
     /// Sends a command to every thread that serves a subscription and puts their answers together. `None`: the node is
@@ -324,7 +324,7 @@ impl Journey {
     /// Sends a test from one of the threads that serve the subscription.
     pub async fn try_out(&self, trial: Trial) -> Option<Tried> {
         let home = self.homes.of(trial.compiled.number)?;
-        let thread = home.spread().first();
+        let thread = home.placement().first();
         let (reply, answer) = oneshot::channel();
         let _ = self.threads[thread].send(Command::Try(Box::new(trial), reply)).await;
         answer.await.ok()
@@ -347,7 +347,7 @@ impl Journey {
 
     /// How many shards a subscription is served by now, or was before its lanes began to go elsewhere.
     pub fn shards(&self, number: SubscriptionNumber) -> Option<u32> {
-        self.homes.of(number).map(|home| home.spread().shards)
+        self.homes.of(number).map(|home| home.placement().shards)
     }
 
     /// Whether lanes of a subscription are going to other threads.

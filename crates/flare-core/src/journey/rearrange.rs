@@ -18,7 +18,7 @@ use crate::journey::Journey;
 use crate::journey::control::Command;
 use crate::journey::subscriber::Standstill;
 use crate::journey::subscriber::compiled::Compiled;
-use crate::journey::subscriber::placement::{Home, Merge, Spread};
+use crate::journey::subscriber::placement::{Home, Merge, Placement};
 
 /// Lanes as the store has them, and how their subscription stands.
 pub struct Reopened {
@@ -42,7 +42,7 @@ impl Journey {
         reopen: impl Fn(Vec<u8>) -> F,
     ) -> Option<()> {
         let home = self.homes.of(compiled.number)?;
-        let to = compiled.spread(self.threads.len());
+        let to = compiled.placement(self.threads.len());
         let mut draining = self.begin_to_move(&home, compiled, to).await?;
         while let Some(drained) = draining.next().await {
             let mut lanes = vec![drained?];
@@ -62,7 +62,7 @@ impl Journey {
         &self,
         home: &Arc<Home>,
         compiled: &Compiled,
-        to: Spread,
+        to: Placement,
     ) -> Option<Draining<'static>> {
         let (number, lanes) = (compiled.number, compiled.resource.view.lanes);
         let _gate = home.gate.write().await;
@@ -71,7 +71,7 @@ impl Journey {
         }
         let common = home.begins_to_move(to, lanes, compiled.spec.concurrency);
         for thread in home.owners() {
-            let _ = self.threads[thread].send(Command::Spread(to, common.clone())).await;
+            let _ = self.threads[thread].send(Command::Place(to, common.clone())).await;
         }
         let draining = FuturesUnordered::new();
         let leaving =
@@ -92,7 +92,7 @@ impl Journey {
     async fn hand_over<F: Future<Output = Option<Reopened>>>(
         &self,
         home: &Arc<Home>,
-        to: Spread,
+        to: Placement,
         lanes: Vec<u8>,
         reopen: &impl Fn(Vec<u8>) -> F,
     ) -> Option<()> {
@@ -115,8 +115,9 @@ impl Journey {
         let Reopened { compiled, feeds, standstill } = reopen(lanes.clone()).await?;
         for (thread, opened) in by_thread(feeds, |opened| to.thread_of(opened.feed.lane)) {
             let (compiled, standstill, common) = (compiled.clone(), standstill.clone(), home.common());
-            let (spread, decision) = (to, decision.clone());
-            let open = Command::Open { compiled, opened, standstill, fresh: false, spread, common, decision };
+            let (placement, decision) = (to, decision.clone());
+            let open =
+                Command::Open { compiled, opened, standstill, fresh: false, placement, common, decision };
             let _ = self.threads[thread].send(open).await;
         }
         home.moved(to, &lanes);

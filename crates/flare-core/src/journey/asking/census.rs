@@ -12,8 +12,8 @@ use flare_model::subscription::Status;
 use flare_model::time::Timestamp;
 use tokio::sync::oneshot;
 
-use crate::journey::shard::Shard;
 use crate::journey::subscriber::{Standstill, Subscriber};
+use crate::journey::worker::Worker;
 use crate::observe::Gauges;
 
 /// Subscriptions looked at before others have their turn, which takes about as long as a few deliveries.
@@ -29,23 +29,23 @@ pub struct Census {
 }
 
 /// Takes a census and tells it.
-pub async fn take(shard: Rc<RefCell<Shard>>, reply: oneshot::Sender<Census>) {
-    let clock = shard.borrow().shared.clock.clone();
+pub async fn take(worker: Rc<RefCell<Worker>>, reply: oneshot::Sender<Census>) {
+    let clock = worker.borrow().tools.clock.clone();
     let mut census = Census::default();
     let mut next = 0;
     // What comes and goes meanwhile may be missed: the next census has it.
-    while next < shard.borrow().subscribers.capacity() {
+    while next < worker.borrow().subscribers.capacity() {
         let began = clock.monotonic();
-        shard.borrow().count(next..next + STEP, &mut census.gauges);
+        worker.borrow().count(next..next + STEP, &mut census.gauges);
         census.took += clock.monotonic().saturating_sub(began);
         next += STEP;
         tokio::task::yield_now().await;
     }
-    shard.borrow().count_hosts(&mut census.gauges);
+    worker.borrow().count_hosts(&mut census.gauges);
     let _ = reply.send(census);
 }
 
-impl Shard {
+impl Worker {
     /// Adds the subscriptions at these places.
     fn count(&self, keys: std::ops::Range<usize>, gauges: &mut Gauges) {
         let now = self.now();
@@ -59,7 +59,7 @@ impl Shard {
             gauges.waiting += (subscriber.waiting() as u64).saturating_sub(leased);
             gauges.dead_letters += subscriber.lanes.iter().map(|lane| lane.feed.dead().len()).sum::<u64>();
             // One that several threads serve is counted by the first of them.
-            if subscriber.spread.first() == self.thread {
+            if subscriber.placement.first() == self.thread {
                 gauges.subscriptions.add(self.status(subscriber, now));
             }
         }
@@ -67,7 +67,7 @@ impl Shard {
 
     /// As far as this thread knows.
     fn status(&self, subscriber: &Subscriber, now: Timestamp) -> Status {
-        let failing = |since| now.since(since) >= self.shared.limits.failing_after;
+        let failing = |since| now.since(since) >= self.tools.limits.failing_after;
         match subscriber.standstill {
             Standstill::Disabled => Status::Disabled,
             Standstill::Paused => Status::Paused,

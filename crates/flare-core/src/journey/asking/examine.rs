@@ -9,8 +9,8 @@ use flare_model::feed::Glimpse;
 use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
 use roaring::RoaringTreemap;
 
-use crate::journey::shard::Shard;
 use crate::journey::subscriber::placement::Merge;
+use crate::journey::worker::Worker;
 
 /// What is known of some documents of a subscription, in the order asked.
 #[derive(Debug)]
@@ -43,10 +43,10 @@ pub struct Owed {
     pub lanes: BTreeMap<u8, (Seq, Seq)>,
 }
 
-impl Shard {
+impl Worker {
     /// What is known of these documents; nothing when the subscription is not here.
     pub fn examine(&mut self, number: SubscriptionNumber, rows: &[(u8, Row)]) -> Option<Examined> {
-        let now = self.shared.clock.monotonic();
+        let now = self.tools.clock.monotonic();
         let subscriber = &mut self.subscribers[*self.by_number.get(&number)?];
         let here = |lane: u8, row| subscriber.lanes.get(lane).map(|slot| slot.feed.glimpse(row));
         let glimpses = rows.iter().map(|(lane, row)| here(*lane, row)).collect();

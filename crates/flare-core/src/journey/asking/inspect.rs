@@ -5,10 +5,10 @@ use flare_model::feed::{Standing, State, SweepKind, TRANSITION};
 use flare_model::ids::{Ordinal, SubscriptionNumber};
 
 use crate::journey::control::{Inspection, Needs};
-use crate::journey::shard::Shard;
 use crate::journey::subscriber::Standstill;
+use crate::journey::worker::Worker;
 
-impl Shard {
+impl Worker {
     /// How a subscription stands here.
     pub(in crate::journey) fn inspect(&self, number: SubscriptionNumber) -> Option<Inspection> {
         let key = *self.by_number.get(&number)?;
@@ -21,7 +21,7 @@ impl Shard {
             decision: subscriber.decision.as_deref().cloned(),
             ..Inspection::default()
         };
-        let (now, monotonic) = (self.shared.clock.now(), self.shared.clock.monotonic());
+        let (now, monotonic) = (self.tools.clock.now(), self.tools.clock.monotonic());
         seen.breaker = subscriber.hosts.iter().find_map(|host| {
             let until = self.hosts[*host].breaker.open_until()?;
             let retry_at = now.saturating_add(until.saturating_sub(monotonic));
@@ -116,7 +116,7 @@ mod tests {
             for (number, strange) in [(1, true), (2, false)] {
                 let saved = Saved { cursor: Seq(5), strange, ..Saved::default() };
                 let (_, number, lane) = thread.open(number, saved, Standstill::None);
-                let needs = thread.shard.borrow().needs(number, lane).expect("it is served here");
+                let needs = thread.worker.borrow().needs(number, lane).expect("it is served here");
                 assert_eq!((needs.begun, needs.cursor), (strange, Seq(if strange { 0 } else { 5 })));
             }
         };

@@ -12,9 +12,9 @@ use flare_model::ids::SubscriptionNumber;
 use flare_model::time::Timestamp;
 use tokio::sync::oneshot;
 
-use crate::journey::shard::Shard;
 use crate::journey::subscriber::placement::Merge as _;
 use crate::journey::thread::decision::Decision;
+use crate::journey::worker::Worker;
 
 /// Subscriptions looked at before others have their turn: some ten microseconds.
 const STEP: usize = 64;
@@ -36,12 +36,12 @@ pub struct Notable {
 pub type Survey = HashMap<SubscriptionNumber, Notable>;
 
 /// Looks at all subscriptions and tells those that stand out.
-pub async fn take(shard: Rc<RefCell<Shard>>, reply: oneshot::Sender<Survey>) {
+pub async fn take(worker: Rc<RefCell<Worker>>, reply: oneshot::Sender<Survey>) {
     let mut survey = Survey::new();
     let mut next = 0;
     // What comes and goes meanwhile may be missed: whoever asks again sees it.
-    while next < shard.borrow().subscribers.capacity() {
-        shard.borrow().survey(next..next + STEP, &mut survey);
+    while next < worker.borrow().subscribers.capacity() {
+        worker.borrow().survey(next..next + STEP, &mut survey);
         next += STEP;
         tokio::task::yield_now().await;
     }
@@ -62,7 +62,7 @@ pub fn add(survey: &mut Survey, other: Survey) {
     }
 }
 
-impl Shard {
+impl Worker {
     /// Adds those of the subscriptions at these places that stand out.
     fn survey(&self, keys: std::ops::Range<usize>, survey: &mut Survey) {
         for subscriber in keys.filter_map(|key| self.subscribers.get(key)) {

@@ -7,9 +7,9 @@ use flare_model::feed::Verdict;
 use tokio::sync::oneshot;
 
 use super::Refused;
-use crate::journey::shard::breaker::Permit;
-use crate::journey::shard::{Alarm, Shard};
 use crate::journey::subscriber::Standstill;
+use crate::journey::worker::breaker::Permit;
+use crate::journey::worker::{Alarm, Worker};
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -77,14 +77,14 @@ impl Drive {
     }
 }
 
-impl Shard {
+impl Worker {
     pub(super) fn begin_drive(
         &mut self,
         key: Option<usize>,
         order: DriveOrder,
         reply: oneshot::Sender<Result<Driven, Refused>>,
     ) {
-        let until = self.shared.clock.monotonic() + self.shared.limits.passive.maximum_wait;
+        let until = self.tools.clock.monotonic() + self.tools.limits.passive.maximum_wait;
         let Some(key) = key else {
             let _ = reply.send(Err(Refused::Gone));
             return;
@@ -119,7 +119,7 @@ impl Shard {
 
     /// Ends the delivery on request if there is nothing left to do for it.
     pub fn drive_may_end(&mut self, key: usize) {
-        let now = self.shared.clock.monotonic();
+        let now = self.tools.clock.monotonic();
         let stopping = self.stopping;
         let Some(subscriber) = self.subscribers.get_mut(key) else { return };
         let (stands, host) = (subscriber.stands(), subscriber.host);

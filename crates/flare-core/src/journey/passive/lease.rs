@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::settle::Word;
 use super::token::Token;
-use crate::journey::shard::{Alarm, Shard};
+use crate::journey::worker::{Alarm, Worker};
 
 /// What is known of leases beyond the feeds. A subscription without any has none of this.
 pub struct Leases {
@@ -67,7 +67,7 @@ impl Leases {
     }
 }
 
-impl Shard {
+impl Worker {
     /// Hands an attempt out until `lease` from now. It may be told to the client once it is durable.
     pub(super) fn lease(
         &mut self,
@@ -76,7 +76,7 @@ impl Shard {
         attempt: &Attempt,
         lease: Duration,
     ) -> Option<Token> {
-        let monotonic = self.shared.clock.monotonic();
+        let monotonic = self.tools.clock.monotonic();
         let now = self.moment(monotonic);
         let subscriber = &mut self.subscribers[key];
         let number = subscriber.compiled.number;
@@ -92,7 +92,7 @@ impl Shard {
         let feed = &mut subscriber.lanes[usize::from(lane)].feed;
         feed.lease(attempt.ordinal, now.saturating_add(lease), Box::new(trouble));
         let token = Token::of(number, lane, feed.leased(attempt.ordinal)?);
-        self.shared.desk.counts.leased.add(1);
+        self.tools.desk.counts.leased.add(1);
         self.watch_lease(key, (lane, attempt.ordinal), monotonic + lease);
         self.mark_dirty(key, lane, false);
         token
@@ -100,9 +100,9 @@ impl Shard {
 
     /// The leases that some lanes of a subscription were opened with. An end too far away comes from a clock that jumped.
     pub fn watch_leases(&mut self, key: usize, lanes: &[u8]) {
-        let monotonic = self.shared.clock.monotonic();
+        let monotonic = self.tools.clock.monotonic();
         let now = self.moment(monotonic);
-        let longest = self.shared.limits.passive.maximum_lease;
+        let longest = self.tools.limits.passive.maximum_lease;
         let mut found = Vec::new();
         for slot in lanes.iter().filter_map(|lane| self.subscribers[key].lanes.get(*lane)) {
             for standing in slot.feed.leases() {
@@ -128,7 +128,7 @@ impl Shard {
 
     /// Ends the leases whose time is over, and sets the next alarm.
     pub fn expire_leases(&mut self, key: usize, number: SubscriptionNumber) {
-        let now = self.shared.clock.monotonic();
+        let now = self.tools.clock.monotonic();
         let Some(subscriber) = self.subscriber(key, number) else { return };
         let Some(leases) = &mut subscriber.leases else { return };
         // A later alarm, of a time when more were out, has nothing to do.

@@ -3,7 +3,7 @@
 //!
 //! It is served by the same delivery thread, through the same [feeds](flare_model::feed): whatever is taken here is
 //! taken as a courier would take it. A passive subscription never stands in its host's queue on its own; what makes an
-//! active one ready ([`Shard::ready`]) has this look whether somebody waits for it.
+//! active one ready ([`Worker::ready`]) has this look whether somebody waits for it.
 
 mod drive;
 mod lease;
@@ -28,7 +28,7 @@ pub use stream::{Open, Stream, StreamOrder};
 pub use token::Token;
 
 use crate::journey::reading::sweeping::Sweeping;
-use crate::journey::shard::Shard;
+use crate::journey::worker::Worker;
 
 /// Bounds of passive mode.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +95,7 @@ impl Passive {
     }
 }
 
-impl Shard {
+impl Worker {
     /// Does what a passive subscription, or one that has leases, is asked for.
     pub fn passive_ask(&mut self, number: SubscriptionNumber, ask: Ask) {
         let key = self.by_number.get(&number).copied();

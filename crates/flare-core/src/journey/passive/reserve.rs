@@ -14,7 +14,7 @@ use super::token::Token;
 use super::{Passive, Refused};
 use crate::journey::change::Change;
 use crate::journey::sending::message as notification;
-use crate::journey::shard::Shard;
+use crate::journey::worker::Worker;
 
 const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 
@@ -58,7 +58,7 @@ enum To {
 
 type Taken = (u8, Attempt, Arc<Change>);
 
-impl Shard {
+impl Worker {
     pub(super) fn reserve(&mut self, key: Option<usize>, reservation: Reservation) {
         let refused = match key {
             None => Some(Refused::Gone),
@@ -77,7 +77,7 @@ impl Shard {
 
     /// Why one more cannot wait here, if so. Those who left make room.
     pub(super) fn no_room_to_wait(&mut self, key: usize) -> Option<Refused> {
-        let limit = self.shared.limits.passive.waiters;
+        let limit = self.tools.limits.passive.waiters;
         let Some(passive) = self.passive(key) else { return Some(Refused::Active) };
         passive.forget_those_who_left();
         (passive.reservations.len() + passive.streams.len() >= limit).then_some(Refused::Full)
@@ -156,7 +156,7 @@ impl Shard {
 
     /// Whether someone who does not wait is to be told that there is nothing.
     fn nothing_for_now(&mut self, key: usize) -> bool {
-        let now = self.shared.clock.monotonic();
+        let now = self.tools.clock.monotonic();
         let stopping = self.stopping;
         let subscriber = &mut self.subscribers[key];
         let stands = subscriber.stands() || stopping;
@@ -174,10 +174,10 @@ impl Shard {
         taken
     }
 
-    /// The next attempt, as [`Shard::take`] would take it. How the endpoint fares makes no difference here, nor how
+    /// The next attempt, as [`Worker::take`] would take it. How the endpoint fares makes no difference here, nor how
     /// many attempts are open: the client says itself how much it can take.
     fn take_to_lease(&mut self, key: usize) -> Option<Taken> {
-        let now = self.shared.clock.monotonic();
+        let now = self.tools.clock.monotonic();
         let subscriber = &mut self.subscribers[key];
         if self.stopping || subscriber.stands() {
             return None;
@@ -201,9 +201,9 @@ impl Shard {
             self.subscribers[key].in_flight -= 1;
             let Some(token) = self.lease(key, lane, &attempt, lease) else { continue };
             // Whole: how it ends may be heard in another life, when nobody knows any more what was in it.
-            let (now, room) = (self.shared.clock.now(), http::HeaderMap::new());
+            let (now, room) = (self.tools.clock.now(), http::HeaderMap::new());
             let mut request = notification::request(&compiled, &change, &attempt, None, now, room);
-            if let (Some(context), Some(tracer)) = (change.trace(), &self.shared.tracer) {
+            if let (Some(context), Some(tracer)) = (change.trace(), &self.tools.tracer) {
                 let first = attempt.attempts == 0 && attempt.replay == 0;
                 context.inject(tracer.leased(&compiled, context, first), request.headers_mut());
             }
@@ -225,7 +225,7 @@ impl Shard {
         }
         let documents = messages.iter().map(|message| (message.token.lane, message.token.ordinal)).collect();
         let durable = self.once_durable(key, documents);
-        let (number, shard) = (compiled.number, self.handle());
+        let (number, worker) = (compiled.number, self.handle());
         self.tasks.spawn_local(async move {
             if durable.await.is_err() {
                 return;
@@ -233,12 +233,12 @@ impl Shard {
             let lost = match to {
                 To::Reservation(reply) => hand_over(reply, messages).await,
                 To::Stream(events) => {
-                    let lost = shard.borrow_mut().send_to_stream(number, &events, messages);
+                    let lost = worker.borrow_mut().send_to_stream(number, &events, messages);
                     lost.iter().map(|message| message.token).collect()
                 }
             };
             if !lost.is_empty() {
-                shard.borrow_mut().take_back(number, &lost);
+                worker.borrow_mut().take_back(number, &lost);
             }
         });
     }

@@ -10,8 +10,8 @@ use tokio::sync::oneshot;
 
 use super::token::Token;
 use crate::journey::reading::sweeping;
-use crate::journey::shard::Shard;
 use crate::journey::subscriber::placement::Merge;
+use crate::journey::worker::Worker;
 
 /// How a lease ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ fn verdict(policy: &RetryPolicy, trouble: &Trouble, word: Word, now: Timestamp) 
     }
 }
 
-impl Shard {
+impl Worker {
     /// Ends leases by the word of a client. Answered once that is durable.
     pub(super) fn settle_leases(
         &mut self,
@@ -142,7 +142,7 @@ impl Shard {
             return;
         };
         let verdict = verdict(&subscriber.compiled.spec.retry, trouble, word, now);
-        let counts = &self.shared.desk.counts;
+        let counts = &self.tools.desk.counts;
         counts.leases[word.index()].add(1);
         counts.judged(&verdict, None);
         let tally = feed.tally_mut();

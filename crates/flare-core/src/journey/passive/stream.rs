@@ -11,7 +11,7 @@ use super::Refused;
 use super::message::Message;
 use super::settle::Word;
 use super::token::Token;
-use crate::journey::shard::Shard;
+use crate::journey::worker::Worker;
 
 /// What a stream is to be like.
 pub struct StreamOrder {
@@ -101,7 +101,7 @@ impl History {
     }
 }
 
-impl Shard {
+impl Worker {
     pub(super) fn open_stream(
         &mut self,
         key: Option<usize>,
@@ -157,7 +157,7 @@ impl Shard {
         events: &mpsc::Sender<StreamEvent>,
         messages: Vec<Message>,
     ) -> Vec<Message> {
-        let limit = self.shared.limits.waiting_limit;
+        let limit = self.tools.limits.waiting_limit;
         let passive = self.by_number.get(&number).copied().and_then(|key| self.passive(key));
         let mut lost = Vec::new();
         let Some(passive) = passive else { return messages };

@@ -14,9 +14,9 @@ use parking_lot::Mutex;
 
 use crate::journey::permits::caps::Call;
 use crate::journey::permits::pool::Permits;
-use crate::journey::shard::Shard;
 use crate::journey::subscriber::pace::Bucket;
-use crate::journey::subscriber::placement::Spread;
+use crate::journey::subscriber::placement::Placement;
+use crate::journey::worker::Worker;
 
 /// What the threads that serve a subscription share.
 pub struct Common {
@@ -71,9 +71,9 @@ impl Borrowed {
     }
 }
 
-impl Shard {
+impl Worker {
     /// Whether the concurrency of a subscription has room for one more attempt. If so it is taken, and what is not used
-    /// after all goes back when the subscription [rests](Shard::rest).
+    /// after all goes back when the subscription [rests](Worker::rest).
     pub(in crate::journey) fn may_begin(&mut self, key: usize) -> bool {
         let thread = self.thread;
         let subscriber = &mut self.subscribers[key];
@@ -90,7 +90,7 @@ impl Shard {
         let Some(borrowed) = &mut subscriber.borrowed else { return };
         if borrowed.held > borrowed.part.max(subscriber.in_flight) {
             borrowed.held -= 1;
-            self.shared.caps.call(borrowed.common.permits.give(1), || Call::Concurrency(number));
+            self.tools.caps.call(borrowed.common.permits.give(1), || Call::Concurrency(number));
         }
     }
 
@@ -102,7 +102,7 @@ impl Shard {
         }
         let number = subscriber.compiled.number;
         let Some(borrowed) = &mut subscriber.borrowed else { return };
-        let caps = &self.shared.caps;
+        let caps = &self.tools.caps;
         let spare = borrowed.held.saturating_sub(subscriber.in_flight);
         if spare > 0 {
             borrowed.held -= spare;
@@ -117,23 +117,23 @@ impl Shard {
     pub(in crate::journey) fn took_nothing(&mut self, key: usize) {
         self.rest(key);
         let hangs = self.subscribers.get(key).is_some_and(|subscriber| subscriber.fortune.hangs);
-        if hangs && self.shared.caps.hanging.is_called(self.thread) {
+        if hangs && self.tools.caps.hanging.is_called(self.thread) {
             self.next_that_hangs();
         }
     }
 
     /// A thread serves a subscription no more; nothing of it is in flight.
     pub(in crate::journey) fn borrow_no_more(&mut self, number: SubscriptionNumber, borrowed: &Borrowed) {
-        let caps = &self.shared.caps;
+        let caps = &self.tools.caps;
         caps.call(borrowed.common.permits.give(borrowed.held), || Call::Concurrency(number));
         caps.call(borrowed.common.permits.leave(self.thread), || Call::Concurrency(number));
     }
 
     /// A subscription is served by other threads from now on, with which this one shares from now on if it did not.
-    pub fn spread(&mut self, spread: Spread, common: Option<Arc<Common>>) {
-        let Some(&key) = self.by_number.get(&spread.number) else { return };
+    pub fn placed(&mut self, placement: Placement, common: Option<Arc<Common>>) {
+        let Some(&key) = self.by_number.get(&placement.number) else { return };
         let subscriber = &mut self.subscribers[key];
-        subscriber.spread = spread;
+        subscriber.placement = placement;
         if subscriber.borrowed.is_none()
             && let Some(common) = common
         {
@@ -148,8 +148,8 @@ impl Shard {
         let subscriber = &mut self.subscribers[key];
         let (number, concurrency) = (subscriber.compiled.number, subscriber.compiled.spec.concurrency);
         if let Some(borrowed) = &mut subscriber.borrowed {
-            borrowed.part = subscriber.spread.share(concurrency, self.thread);
-            self.shared.caps.call(borrowed.common.permits.resize(concurrency), || Call::Concurrency(number));
+            borrowed.part = subscriber.placement.share(concurrency, self.thread);
+            self.tools.caps.call(borrowed.common.permits.resize(concurrency), || Call::Concurrency(number));
         }
     }
 
@@ -169,7 +169,7 @@ impl Shard {
         if subscriber.waits_to_hang {
             return false;
         }
-        if self.shared.caps.hanging.take(self.thread) {
+        if self.tools.caps.hanging.take(self.thread) {
             self.next_that_hangs();
             return true;
         }
@@ -180,7 +180,7 @@ impl Shard {
 
     /// An attempt of a client that hangs has ended, or was not begun.
     pub(in crate::journey) fn hangs_no_more(&mut self) {
-        let caps = &self.shared.caps;
+        let caps = &self.tools.caps;
         caps.call(caps.hanging.give(1), || Call::Hanging);
     }
 
@@ -195,7 +195,7 @@ impl Shard {
                 return;
             }
         }
-        let caps = &self.shared.caps;
+        let caps = &self.tools.caps;
         caps.call(caps.hanging.decline(self.thread), || Call::Hanging);
     }
 }

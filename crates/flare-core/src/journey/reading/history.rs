@@ -15,8 +15,8 @@ use crate::journey::reading::interest;
 use crate::journey::reading::loading::insist;
 use crate::journey::reading::states::Waiting;
 use crate::journey::reading::sweeping;
-use crate::journey::shard::Shard;
 use crate::journey::subscriber::FeedLane;
+use crate::journey::worker::Worker;
 
 /// What was found when the next revision of a document was looked for.
 pub struct Looked {
@@ -56,10 +56,10 @@ impl FeedLane {
     }
 }
 
-impl Shard {
+impl Worker {
     /// Decides on the next revision of a document that waits.
     pub fn take_revision(&mut self, key: usize, lane: u8, ordinal: Ordinal) -> Due {
-        let block = self.shared.limits.issue_block;
+        let block = self.tools.limits.issue_block;
         let slot = &mut self.subscribers[key].lanes[usize::from(lane)];
         let looked = slot.looked.remove(&ordinal);
         let Some(from) = slot.feed.owed_from(ordinal) else { return Due::Nothing };
@@ -111,7 +111,7 @@ impl Shard {
         }
         let subscriber = &mut self.subscribers[key];
         let feed = &mut subscriber.lanes[usize::from(lane)].feed;
-        let (change, clock) = (looked.change.as_deref(), &*self.shared.clock);
+        let (change, clock) = (looked.change.as_deref(), &*self.tools.clock);
         let next = interest::next_revision(&subscriber.compiled, feed, ordinal, change, state, clock);
         self.mark_dirty(key, lane, false);
         match (next, looked.change) {
@@ -135,16 +135,16 @@ impl Shard {
         let slot = &mut subscriber.lanes[usize::from(lane)];
         slot.fetching += 1;
         let (id, era) = (slot.tail.lane(), slot.era);
-        let (shard, shared) = (self.handle(), self.shared.clone());
+        let (worker, tools) = (self.handle(), self.tools.clone());
         self.tasks.spawn_local(async move {
-            let read = || shared.pages.next_revision(id, since, ordinal, from);
-            let Some((change, head)) = insist(&shared, read).await else { return };
-            let mut shard = shard.borrow_mut();
-            if let Some(slot) = shard.slot_of_era((key, number, lane), era) {
+            let read = || tools.pages.next_revision(id, since, ordinal, from);
+            let Some((change, head)) = insist(&tools, read).await else { return };
+            let mut worker = worker.borrow_mut();
+            if let Some(slot) = worker.slot_of_era((key, number, lane), era) {
                 slot.fetching -= 1;
                 slot.looked.insert(ordinal, Looked { from, change, head });
             }
-            shard.due_again(key, number, lane, ordinal);
+            worker.due_again(key, number, lane, ordinal);
         });
     }
 

@@ -6,8 +6,8 @@ use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
 use flare_provider::{ErrorKind, ProviderError};
 
 use crate::journey::reading::sweeping::{self, Sweeping};
-use crate::journey::shard::{FeedKey, Shard, Shared};
 use crate::journey::subscriber::FeedLane;
+use crate::journey::worker::{FeedKey, Tools, Worker};
 
 /// A store that cannot be read now is asked again so often.
 pub const PATIENCE: Duration = Duration::from_millis(100);
@@ -18,7 +18,7 @@ pub const PATIENCE: Duration = Duration::from_millis(100);
 pub struct Era(pub u64);
 
 /// Reads until the store can be read. `None`: it never will, and the node stops.
-pub async fn insist<T, F>(shared: &Shared, read: impl Fn() -> F) -> Option<T>
+pub async fn insist<T, F>(tools: &Tools, read: impl Fn() -> F) -> Option<T>
 where
     F: Future<Output = Result<T, ProviderError>>,
 {
@@ -26,7 +26,7 @@ where
         match read().await {
             Ok(found) => return Some(found),
             Err(error) => {
-                if !may_try_again(shared, error).await {
+                if !may_try_again(tools, error).await {
                     return None;
                 }
             }
@@ -35,16 +35,16 @@ where
 }
 
 /// Waits if trying again makes sense; otherwise the node has to stop.
-async fn may_try_again(shared: &Shared, error: ProviderError) -> bool {
+async fn may_try_again(tools: &Tools, error: ProviderError) -> bool {
     if error.kind != ErrorKind::Unavailable {
-        shared.report.fatal(error);
+        tools.report.fatal(error);
         return false;
     }
     tokio::time::sleep(PATIENCE).await;
     true
 }
 
-impl Shard {
+impl Worker {
     /// Reads a page of a lane beyond a feed's position; the feed is ready again when it is there.
     pub fn load_page(&mut self, key: usize, lane: u8) {
         let subscriber = &mut self.subscribers[key];
@@ -56,19 +56,19 @@ impl Shard {
         slot.loading = true;
         let (position, tail, since) = (slot.feed.position(), slot.tail.clone(), slot.feed.since());
         let era = slot.era;
-        let (shard, shared) = (self.handle(), self.shared.clone());
+        let (worker, tools) = (self.handle(), self.tools.clone());
         self.tasks.spawn_local(async move {
-            let read = || shared.pages.page(tail.lane(), position, tail.floor(), since);
-            let Some(page) = insist(&shared, read).await else { return };
-            let mut shard = shard.borrow_mut();
+            let read = || tools.pages.page(tail.lane(), position, tail.floor(), since);
+            let Some(page) = insist(&tools, read).await else { return };
+            let mut worker = worker.borrow_mut();
             // Whoever began another era looks for himself.
-            let Some(slot) = shard.slot_of_era((key, number, lane), era) else { return };
+            let Some(slot) = worker.slot_of_era((key, number, lane), era) else { return };
             slot.loading = false;
             // A page that begins beyond the reader would have it pass by what lies between.
             debug_assert!(page.begins_at(slot.feed.position()), "within an era a reader never goes back");
             slot.page = Some(page).filter(|page| page.begins_at(slot.feed.position()));
-            shard.subscribers[key].mark_unread(lane);
-            shard.ready(key);
+            worker.subscribers[key].mark_unread(lane);
+            worker.ready(key);
         });
     }
 
@@ -98,21 +98,21 @@ impl Shard {
         let slot = &mut subscriber.lanes[usize::from(lane)];
         slot.fetching += 1;
         let (id, era) = (slot.tail.lane(), slot.era);
-        let (shard, shared) = (self.handle(), self.shared.clone());
+        let (worker, tools) = (self.handle(), self.tools.clone());
         self.tasks.spawn_local(async move {
-            let read = || shared.pages.document(id, ordinal);
-            let Some((change, head)) = insist(&shared, read).await else { return };
-            let mut shard = shard.borrow_mut();
-            if let Some(slot) = shard.slot_of_era((key, number, lane), era) {
+            let read = || tools.pages.document(id, ordinal);
+            let Some((change, head)) = insist(&tools, read).await else { return };
+            let mut worker = worker.borrow_mut();
+            if let Some(slot) = worker.slot_of_era((key, number, lane), era) {
                 slot.fetching -= 1;
                 match change {
                     Some(change) => {
-                        slot.fetched.insert(ordinal, shared.pages.keep_for_its_turn(change, head));
+                        slot.fetched.insert(ordinal, tools.pages.keep_for_its_turn(change, head));
                     }
-                    None => shard.gone(key, lane, ordinal, head),
+                    None => worker.gone(key, lane, ordinal, head),
                 }
             }
-            shard.due_again(key, number, lane, ordinal);
+            worker.due_again(key, number, lane, ordinal);
         });
     }
 

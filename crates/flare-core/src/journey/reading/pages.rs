@@ -218,8 +218,8 @@ mod tests {
         World::run(SMALL, async |world| {
             world.say(1, Some(1)).await;
             let lane = world.resource.lane_of("http://h/1");
-            let shared = world.shard.borrow().shared.clone();
-            let (change, head) = shared.pages.document(lane, Ordinal(0)).await.expect("it is read");
+            let tools = world.worker.borrow().tools.clone();
+            let (change, head) = tools.pages.document(lane, Ordinal(0)).await.expect("it is read");
             let change = change.expect("it is there");
             let pages = Pages::new(world.store.documents.clone(), 100, change.weight() * 5 / 2);
             let kept: Vec<_> = (0..9).filter_map(|_| pages.keep(change.clone(), head)).collect();

@@ -11,7 +11,7 @@ use flare_model::feed::{Attempt, Kept, Verdict};
 use flare_model::ids::{FeedId, Ordinal};
 
 use crate::journey::reading::loading::insist;
-use crate::journey::shard::Shard;
+use crate::journey::worker::Worker;
 
 /// Bytes of a lane's states that may wait for their record. When full: the lane's reader waits for it too.
 const UNRECORDED: usize = 1 << 20;
@@ -105,7 +105,7 @@ impl States {
     }
 }
 
-impl Shard {
+impl Worker {
     /// The document as the client last got it, before anything is decided about this row. `None`: it is being read,
     /// and whoever waits is called when it is there.
     pub fn state_before(&mut self, key: usize, lane: u8, row: &Row, waiting: Waiting) -> Option<Known> {
@@ -123,7 +123,7 @@ impl Shard {
         known
     }
 
-    /// What an attempt may be told as a difference to. [`Shard::state_before`] was asked just before, so it is in
+    /// What an attempt may be told as a difference to. [`Worker::state_before`] was asked just before, so it is in
     /// memory.
     pub fn state_for(&mut self, key: usize, lane: u8, attempt: &Attempt) -> Known {
         if !attempt.builds_on_state() {
@@ -177,21 +177,21 @@ impl Shard {
             slot.loading = true;
         }
         let reading = self.states.begin_read((feed, life, ordinal));
-        let (shard, shared) = (self.handle(), self.shared.clone());
+        let (worker, tools) = (self.handle(), self.tools.clone());
         self.tasks.spawn_local(async move {
-            let read = || shared.ledger.state(feed, life, ordinal);
-            let Some(found) = insist(&shared, read).await else { return };
-            let mut shard = shard.borrow_mut();
-            shard.states.end_read((feed, life, ordinal), reading, found.map(Arc::new));
+            let read = || tools.ledger.state(feed, life, ordinal);
+            let Some(found) = insist(&tools, read).await else { return };
+            let mut worker = worker.borrow_mut();
+            worker.states.end_read((feed, life, ordinal), reading, found.map(Arc::new));
             match waiting {
                 Waiting::Reader => {
-                    let Some(slot) = shard.slot_of_era((key, number, lane), era) else { return };
+                    let Some(slot) = worker.slot_of_era((key, number, lane), era) else { return };
                     slot.loading = false;
-                    shard.subscribers[key].mark_unread(lane);
-                    shard.ready(key);
+                    worker.subscribers[key].mark_unread(lane);
+                    worker.ready(key);
                 }
                 // What is due of a lane that is gone by now is found again where it went.
-                Waiting::Retry => shard.due_again(key, number, lane, ordinal),
+                Waiting::Retry => worker.due_again(key, number, lane, ordinal),
             }
         });
     }

@@ -9,8 +9,8 @@ use crate::journey::change::Change;
 use crate::journey::reading::interest::{self, Turn};
 use crate::journey::reading::loading::{Era, insist};
 use crate::journey::reading::take::WAITING_WHILE_STRUGGLING;
-use crate::journey::shard::{FeedKey, Shard};
 use crate::journey::subscriber::FeedLane;
+use crate::journey::worker::{FeedKey, Worker};
 
 /// A sweep hands over more when fewer than so many documents of the subscription wait to be taken.
 const LOW_WATER: usize = 64;
@@ -34,18 +34,18 @@ pub enum Sweeping {
 /// [`go_on`] again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rest {
-    /// The thread stops: the next life looks when the subscription is opened (`Shard::set_going`).
+    /// The thread stops: the next life looks when the subscription is opened (`Worker::set_going`).
     Stopping,
-    /// Paused or disabled: `Shard::set_going` again, when it is resumed.
+    /// Paused or disabled: `Worker::set_going` again, when it is resumed.
     StandsStill,
     /// The page that is being read, when it is handed over: below.
     Reads,
-    /// What was handed over, or a mark, that is to be durable first: `Shard::recorded`.
+    /// What was handed over, or a mark, that is to be durable first: `Worker::recorded`.
     Records,
-    /// Documents that wait, as many as may. Each of them is due at some time, and then it is sent (`Shard::conclude`
-    /// at the end of the attempt) or ceases to wait (`Shard::take_due`, `Shard::take_revision`, the reader at the end
-    /// of its lane, `Shard::gone` if there is no such document any more, `Shard::let_go` if its lane leaves). One on a
-    /// lease ends with it (`Shard::expire_leases`, `Shard::settle_leases`).
+    /// Documents that wait, as many as may. Each of them is due at some time, and then it is sent (`Worker::conclude`
+    /// at the end of the attempt) or ceases to wait (`Worker::take_due`, `Worker::take_revision`, the reader at the end
+    /// of its lane, `Worker::gone` if there is no such document any more, `Worker::let_go` if its lane leaves). One on a
+    /// lease ends with it (`Worker::expire_leases`, `Worker::settle_leases`).
     Full,
 }
 
@@ -88,15 +88,15 @@ impl Circumstances {
 
 /// Lets the sweep of a subscription go on, if there is one, it is not at work, and there is room. Its lanes are
 /// swept one after the other, so that a sweep never fills the room that live work needs.
-pub fn go_on(shard: &mut Shard, key: usize) {
-    let (stopping, limits) = (shard.stopping, shard.shared.limits);
-    let Some(subscriber) = shard.subscribers.get_mut(key) else { return };
+pub fn go_on(worker: &mut Worker, key: usize) {
+    let (stopping, limits) = (worker.stopping, worker.tools.limits);
+    let Some(subscriber) = worker.subscribers.get_mut(key) else { return };
     if subscriber.lanes.noted().sweeping == 0 {
         return;
     }
     let Some(lane) = subscriber.lanes.iter().find(|slot| slot.may_sweep()).map(|slot| slot.id.lane) else {
         // Each sweep stands before a document in flight: the end of that attempt or lease comes here, as above. Or its
-        // lane is about to leave: whoever serves it next looks, and here `Shard::let_go` for the others.
+        // lane is about to leave: whoever serves it next looks, and here `Worker::let_go` for the others.
         return;
     };
     let number = subscriber.compiled.number;
@@ -115,29 +115,29 @@ pub fn go_on(shard: &mut Shard, key: usize) {
     let Some(sweep) = slot.feed.sweeping() else { return };
     slot.sweeping = Sweeping::Reads;
     let (after, upto, id, era) = (sweep.position, sweep.end, slot.tail.lane(), slot.era);
-    let (handle, shared) = (shard.handle(), shard.shared.clone());
-    shard.tasks.spawn_local(async move {
-        let read = || shared.pages.sweep(id, after, upto, room);
-        let Some(page) = insist(&shared, read).await else { return };
+    let (handle, tools) = (worker.handle(), worker.tools.clone());
+    worker.tasks.spawn_local(async move {
+        let read = || tools.pages.sweep(id, after, upto, room);
+        let Some(page) = insist(&tools, read).await else { return };
         let filled = fill(&mut handle.borrow_mut(), (key, number, lane), era, after, page);
         if filled == Page::Busy {
             tokio::time::sleep(RECESS).await;
         }
-        let mut shard = handle.borrow_mut();
-        let Some(slot) = shard.slot_of_era((key, number, lane), era) else { return };
+        let mut worker = handle.borrow_mut();
+        let Some(slot) = worker.slot_of_era((key, number, lane), era) else { return };
         slot.sweeping = match filled {
             Page::Whole | Page::Busy => Sweeping::Rests,
             Page::Before(ordinal) => Sweeping::Before(ordinal),
         };
-        go_on(&mut shard, key);
+        go_on(&mut worker, key);
         // The end of a lease may be far. Whoever asks now need not wait for that.
         if matches!(filled, Page::Before(_)) {
-            shard.ready(key);
+            worker.ready(key);
         }
     });
 }
 
-impl Shard {
+impl Worker {
     /// Begins a sweep over all lanes; false while another one is under way.
     pub(in crate::journey) fn begin_sweep(
         &mut self,
@@ -181,11 +181,11 @@ enum Page {
 
 /// Hands a page over, up to the first document that is in flight, or until its expressions have had the thread for
 /// long enough.
-fn fill(shard: &mut Shard, feed: FeedKey, era: Era, after: Seq, page: flare_provider::Page) -> Page {
+fn fill(worker: &mut Worker, feed: FeedKey, era: Era, after: Seq, page: flare_provider::Page) -> Page {
     let (key, number, lane) = feed;
-    let now = shard.now();
-    let (clock, shared) = (shard.shared.clock.clone(), shard.shared.clone());
-    let Some(subscriber) = shard.subscriber(key, number) else { return Page::Whole };
+    let now = worker.now();
+    let (clock, tools) = (worker.tools.clock.clone(), worker.tools.clone());
+    let Some(subscriber) = worker.subscriber(key, number) else { return Page::Whole };
     let compiled = subscriber.compiled.clone();
     let Some(slot) = subscriber.lanes.get_mut(lane).filter(|slot| slot.era == era) else {
         return Page::Whole;
@@ -218,7 +218,7 @@ fn fill(shard: &mut Shard, feed: FeedKey, era: Era, after: Seq, page: flare_prov
             Filled::Taken => {
                 slot.swept.push(row.ordinal);
                 // Where there is no room for it, it is read again when its turn comes.
-                if !in_turn && let Some(fetched) = shared.pages.keep(change, page.head) {
+                if !in_turn && let Some(fetched) = tools.pages.keep(change, page.head) {
                     slot.fetched.insert(row.ordinal, fetched);
                 }
             }
@@ -236,7 +236,7 @@ fn fill(shard: &mut Shard, feed: FeedKey, era: Era, after: Seq, page: flare_prov
     let moved = slot.feed.sweeping().is_none_or(|sweep| sweep.position != after);
     let urgent = !slot.swept.is_empty();
     if moved || urgent {
-        shard.mark_dirty(key, lane, urgent);
+        worker.mark_dirty(key, lane, urgent);
     }
     filled
 }

@@ -17,9 +17,9 @@ use crate::journey::reading::pages::Fetched;
 use crate::journey::reading::states::Waiting;
 use crate::journey::reading::sweeping;
 use crate::journey::sending::courier::Job;
-use crate::journey::shard::breaker::Permit;
-use crate::journey::shard::{Alarm, Shard};
 use crate::journey::tail::Next;
+use crate::journey::worker::breaker::Permit;
+use crate::journey::worker::{Alarm, Worker};
 use crate::steps;
 
 /// After so many rows with nothing to send, the other subscriptions of the host have a turn.
@@ -47,7 +47,7 @@ enum Newest {
     Unread,
 }
 
-impl Shard {
+impl Worker {
     /// The next attempt for a host, its subscriptions in turn.
     pub fn next_job(&mut self, host: usize) -> Option<Job> {
         let probe = !self.hosts[host].breaker.is_closed();
@@ -64,13 +64,13 @@ impl Shard {
     /// Whether a host that did not answer may be asked once more. What was handed over to it goes back meanwhile: no
     /// attempt is burnt while nobody is there.
     fn may_probe(&mut self, host: usize) -> bool {
-        let now = self.shared.clock.monotonic();
+        let now = self.tools.clock.monotonic();
         let until = match self.hosts[host].breaker.permit(now) {
             Permit::Free | Permit::Probe => return true,
             Permit::Wait(until) => until,
         };
         while let Some(job) = self.hosts[host].handed.pop_front() {
-            let wait = until.map_or(self.shared.limits.breaker.pause, |until| until.saturating_sub(now));
+            let wait = until.map_or(self.tools.limits.breaker.pause, |until| until.saturating_sub(now));
             self.withhold(job, wait);
         }
         if let Some(until) = until
@@ -87,13 +87,13 @@ impl Shard {
             let Some(subscriber) = self.subscribers.get_mut(key) else { continue };
             subscriber.queued = false;
             if turn.is_none() && subscriber.compiled.spec.has_expressions() {
-                turn = Some(Turn::begin(&subscriber.compiled, &*self.shared.clock));
+                turn = Some(Turn::begin(&subscriber.compiled, &*self.tools.clock));
             }
             let Some((lane, attempt, change)) = self.take(key) else {
                 self.took_nothing(key);
                 self.drive_may_end(key);
                 // Many subscriptions whose expressions find nothing must not keep the thread either.
-                let over = turn.as_ref().and_then(|turn| turn.is_over(&*self.shared.clock));
+                let over = turn.as_ref().and_then(|turn| turn.is_over(&*self.tools.clock));
                 if let Some(at) = over {
                     self.set_alarm(at, Alarm::Host(host));
                     return None;
@@ -120,12 +120,12 @@ impl Shard {
         subscriber.lanes[usize::from(lane)].in_flight += 1;
         self.in_flight += 1;
         if subscriber.compiled.spec.rate_limit.is_some() {
-            subscriber.rate_take(self.shared.clock.monotonic());
+            subscriber.rate_take(self.tools.clock.monotonic());
         }
         let drive = subscriber.passive.as_mut().and_then(|passive| passive.drive.as_mut());
         let driven = drive.map(Drive::begins).is_some();
         let hanging = subscriber.fortune.hangs;
-        let span = change.trace().and(self.shared.tracer.as_ref()).map(|tracer| tracer.new_span());
+        let span = change.trace().and(self.tools.tracer.as_ref()).map(|tracer| tracer.new_span());
         Job {
             key,
             lane,
@@ -142,7 +142,7 @@ impl Shard {
     }
 
     fn take(&mut self, key: usize) -> Option<(u8, Attempt, Arc<Change>)> {
-        let now = self.shared.clock.monotonic();
+        let now = self.tools.clock.monotonic();
         let subscriber = &mut self.subscribers[key];
         if self.stopping || subscriber.stands() {
             return None;
@@ -176,9 +176,9 @@ impl Shard {
 
     /// A retry, or a document that changed while it was in flight.
     pub(in crate::journey) fn take_due(&mut self, key: usize) -> Option<(u8, Attempt, Arc<Change>)> {
-        let turn = Turn::begin(&self.subscribers[key].compiled, &*self.shared.clock);
+        let turn = Turn::begin(&self.subscribers[key].compiled, &*self.tools.clock);
         while let Some((lane, ordinal)) = self.subscribers[key].due.pop_front() {
-            if let Some(at) = turn.is_over(&*self.shared.clock) {
+            if let Some(at) = turn.is_over(&*self.tools.clock) {
                 self.subscribers[key].due.push_front((lane, ordinal));
                 self.wake_at(key, at);
                 return None;
@@ -214,7 +214,7 @@ impl Shard {
                     return None;
                 }
             };
-            let block = self.shared.limits.issue_block;
+            let block = self.tools.limits.issue_block;
             let subscriber = &mut self.subscribers[key];
             let slot = &mut subscriber.lanes[usize::from(lane)];
             let row = change.row();
@@ -231,7 +231,7 @@ impl Shard {
             }
             let subscriber = &mut self.subscribers[key];
             let slot = &mut subscriber.lanes[usize::from(lane)];
-            let clock = &*self.shared.clock;
+            let clock = &*self.tools.clock;
             let attempt = interest::retry(&subscriber.compiled, &mut slot.feed, &change, state, clock);
             slot.fetched.remove(&ordinal);
             let outdated = attempt.is_none() && slot.feed.may_be_retried(ordinal);
@@ -304,7 +304,7 @@ impl Shard {
                 }
                 Found::LaterMore if subscriber.passive.is_some() => {
                     subscriber.unread.push_back(lane);
-                    self.wake_at(key, self.shared.clock.monotonic());
+                    self.wake_at(key, self.tools.clock.monotonic());
                     return None;
                 }
                 Found::LaterMore => {
@@ -322,7 +322,7 @@ impl Shard {
 
     /// Whether there is room for what may fail: everything read now may end up waiting.
     pub(in crate::journey) fn may_read(&self, key: usize) -> bool {
-        let limit = self.shared.limits.waiting_limit;
+        let limit = self.tools.limits.waiting_limit;
         let subscriber = &self.subscribers[key];
         let waiting = subscriber.waiting();
         let struggling = subscriber.fortune.struggling() && subscriber.passive.is_none();
@@ -334,8 +334,8 @@ impl Shard {
 
     /// Reads a lane until there is something to send.
     fn read(&mut self, key: usize, lane: u8) -> Found {
-        let limits = self.shared.limits;
-        let turn = Turn::begin(&self.subscribers[key].compiled, &*self.shared.clock);
+        let limits = self.tools.limits;
+        let turn = Turn::begin(&self.subscribers[key].compiled, &*self.tools.clock);
         for _ in 0..ROWS_PER_TURN {
             let subscriber = &mut self.subscribers[key];
             let slot = &mut subscriber.lanes[usize::from(lane)];
@@ -406,10 +406,10 @@ impl Shard {
             }
             let subscriber = &mut self.subscribers[key];
             let slot = &mut subscriber.lanes[usize::from(lane)];
-            let clock = &*self.shared.clock;
+            let clock = &*self.tools.clock;
             let met = interest::read(&subscriber.compiled, &mut slot.feed, &change, state, clock);
             if row.seq.0 - slot.feed.cursor().0 > limits.window {
-                slot.feed.displace(limits.window, steps::at(self.offset, self.shared.clock.monotonic()));
+                slot.feed.displace(limits.window, steps::at(self.offset, self.tools.clock.monotonic()));
             }
             self.mark_dirty(key, lane, false);
             match met {
@@ -417,7 +417,7 @@ impl Shard {
                 Met::Owed => self.owe_next(key, lane, change.row().ordinal),
                 Met::Settled | Met::Busy => {}
             }
-            if let Some(at) = turn.is_over(&*self.shared.clock) {
+            if let Some(at) = turn.is_over(&*self.tools.clock) {
                 return Found::NotBefore(at);
             }
         }

@@ -15,10 +15,10 @@ use crate::journey::change::Change;
 use crate::journey::sending::connection::{Broken, Connection};
 use crate::journey::sending::message::{self, Outgoing};
 use crate::journey::settling::judge::Ending;
-use crate::journey::shard::hosts::TURN;
-use crate::journey::shard::moments::Lasted;
-use crate::journey::shard::{Shard, Shared};
 use crate::journey::subscriber::compiled::{Compiled, HostKey};
+use crate::journey::worker::hosts::TURN;
+use crate::journey::worker::moments::Lasted;
+use crate::journey::worker::{Tools, Worker};
 use crate::observe::Phases;
 use crate::telemetry::SpanId;
 
@@ -38,7 +38,7 @@ pub struct Job {
     pub compiled: Arc<Compiled>,
     /// Where it goes.
     pub host: usize,
-    /// How far the wall clock was ahead when it was taken, see [`Shard::clock_moved`].
+    /// How far the wall clock was ahead when it was taken, see [`Worker::clock_moved`].
     pub offset: i64,
     /// Whether it counts among the attempts of hanging clients.
     pub hanging: bool,
@@ -79,19 +79,19 @@ impl Summons {
 }
 
 /// The life of a connection to one host, from the first attempt until it has been idle for long.
-pub async fn courier(shard: Rc<RefCell<Shard>>, host: usize) {
-    let (shared, key) = {
-        let shard = shard.borrow();
-        (shard.shared.clone(), shard.hosts[host].key.clone())
+pub async fn courier(worker: Rc<RefCell<Worker>>, host: usize) {
+    let (tools, key) = {
+        let worker = worker.borrow();
+        (worker.tools.clone(), worker.hosts[host].key.clone())
     };
     let summons = Rc::new(Summons::default());
     let mut connection = None;
-    let turn = shared.clock.monotonic() + TURN;
+    let turn = tools.clock.monotonic() + TURN;
     loop {
-        let job = shard.borrow_mut().next_job(host);
+        let job = worker.borrow_mut().next_job(host);
         match job {
             Some(job) => {
-                let (began, since) = (shared.clock.now(), shared.clock.monotonic());
+                let (began, since) = (tools.clock.now(), tools.clock.monotonic());
                 let mut phases = Phases::begin(since);
                 let request = |again: bool, now, room| {
                     // The connection that broke may have carried it: then it is not certain what the client has.
@@ -103,16 +103,16 @@ pub async fn courier(shard: Rc<RefCell<Shard>>, host: usize) {
                 };
                 let timeout = job.compiled.spec.timeout;
                 let ending =
-                    deliver(&shared, &key, &mut connection, timeout, began, &mut phases, request).await;
-                let now = shared.clock.monotonic();
+                    deliver(&tools, &key, &mut connection, timeout, began, &mut phases, request).await;
+                let now = tools.clock.monotonic();
                 let lasted = Lasted { began, since, until: now };
                 let spans = phases.end(now);
-                shared.desk.note(&job, &ending, began, spans);
-                if let (Some(_), Some(tracer)) = (job.span, &shared.tracer) {
+                tools.desk.note(&job, &ending, began, spans);
+                if let (Some(_), Some(tracer)) = (job.span, &tools.tracer) {
                     tracer.attempted(&job, &ending, since, spans);
                 }
-                shard.borrow_mut().settle(job, &ending, lasted);
-                if now >= turn && shard.borrow().busy_courier_should_leave(host) {
+                worker.borrow_mut().settle(job, &ending, lasted);
+                if now >= turn && worker.borrow().busy_courier_should_leave(host) {
                     break;
                 }
                 if let (Ending::Answered(answer), Some(connection)) = (ending, &mut connection) {
@@ -120,30 +120,30 @@ pub async fn courier(shard: Rc<RefCell<Shard>>, host: usize) {
                 }
             }
             None => {
-                if !wait_for_work(&shard, host, &summons, &shared, &mut connection).await {
+                if !wait_for_work(&worker, host, &summons, &tools, &mut connection).await {
                     break;
                 }
             }
         }
     }
     drop(connection);
-    shard.borrow_mut().courier_left(host);
+    worker.borrow_mut().courier_left(host);
 }
 
 /// Whether to go on. Keeps an eye on the idle connection, so that one the client closes is not used again.
 async fn wait_for_work(
-    shard: &Rc<RefCell<Shard>>,
+    worker: &Rc<RefCell<Worker>>,
     host: usize,
     summons: &Rc<Summons>,
-    shared: &Shared,
+    tools: &Tools,
     connection: &mut Option<Connection>,
 ) -> bool {
     {
-        let mut shard = shard.borrow_mut();
-        if shard.stopping || shard.idle_courier_should_leave(host) {
+        let mut worker = worker.borrow_mut();
+        if worker.stopping || worker.idle_courier_should_leave(host) {
             return false;
         }
-        shard.hosts[host].idle.push(summons.clone());
+        worker.hosts[host].idle.push(summons.clone());
     }
     let closed = async {
         match connection {
@@ -154,11 +154,11 @@ async fn wait_for_work(
     let called = tokio::select! {
         () = summons.notify.notified() => true,
         () = closed => false,
-        () = tokio::time::sleep(shared.limits.idle_timeout) => false,
+        () = tokio::time::sleep(tools.limits.idle_timeout) => false,
     };
     // Whoever takes it from the list calls it, and a call is kept: it may come from an earlier time, or just
     // now beside the end of the connection. In no case may it stay in the list while it is elsewhere.
-    let idle = &mut shard.borrow_mut().hosts[host].idle;
+    let idle = &mut worker.borrow_mut().hosts[host].idle;
     let before = idle.len();
     idle.retain(|waiting| !Rc::ptr_eq(waiting, summons));
     let taken = idle.len() == before;
@@ -171,7 +171,7 @@ async fn wait_for_work(
 /// One attempt: one request, built at the time it is given, and a second one only if the connection turned out to be
 /// closed already; it is told whether the first may have arrived.
 pub async fn deliver(
-    shared: &Shared,
+    tools: &Tools,
     host: &HostKey,
     connection: &mut Option<Connection>,
     timeout: Duration,
@@ -180,7 +180,7 @@ pub async fn deliver(
     request: impl Fn(bool, Timestamp, HeaderMap) -> Outgoing,
 ) -> Ending {
     let mut sent = false;
-    let attempt = exchange(shared, host, connection, began, phases, request, &mut sent);
+    let attempt = exchange(tools, host, connection, began, phases, request, &mut sent);
     match tokio::time::timeout(timeout, attempt).await {
         Ok(Ok(ending)) => ending,
         Ok(Err(broken)) => {
@@ -198,7 +198,7 @@ pub async fn deliver(
 }
 
 async fn exchange(
-    shared: &Shared,
+    tools: &Tools,
     host: &HostKey,
     connection: &mut Option<Connection>,
     began: Timestamp,
@@ -211,23 +211,23 @@ async fn exchange(
         let opened = match connection {
             Some(opened) => opened,
             None => {
-                let dialled = tokio::time::timeout(shared.limits.connect_timeout, shared.dialler.dial(host));
+                let dialled = tokio::time::timeout(tools.limits.connect_timeout, tools.dialler.dial(host));
                 let timed_out = || std::io::Error::from(std::io::ErrorKind::TimedOut);
-                let since = shared.clock.monotonic();
+                let since = tools.clock.monotonic();
                 let opened = dialled.await.map_err(|_| Broken::Connect(timed_out()))??;
-                phases.connected(since, shared.clock.monotonic());
+                phases.connected(since, tools.clock.monotonic());
                 // It is signed at the time it goes out, and connecting may have taken long.
-                now = shared.clock.now();
+                now = tools.clock.now();
                 connection.insert(opened)
             }
         };
         let written = opened.written();
         let reused = opened.uses > 0;
         let request = request(*sent, now, opened.take_room());
-        shared.desk.counts.sent.add(request.body().len() as u64);
+        tools.desk.counts.sent.add(request.body().len() as u64);
         let request = request.map(Full::new);
-        let head = || phases.answered(shared.clock.monotonic());
-        match opened.exchange(request, shared.read_limits, head).await {
+        let head = || phases.answered(tools.clock.monotonic());
+        match opened.exchange(request, tools.read_limits, head).await {
             Ok((answer, usable)) => {
                 if !usable {
                     *connection = None;

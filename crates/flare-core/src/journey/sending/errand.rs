@@ -10,8 +10,8 @@ use http_body_util::Full;
 use tokio::sync::oneshot;
 
 use crate::journey::sending::connection::{Answer, Broken};
-use crate::journey::shard::Shared;
 use crate::journey::subscriber::compiled::HostKey;
+use crate::journey::worker::Tools;
 
 /// What is to be sent, and who wants to know what came of it.
 pub struct Errand {
@@ -26,11 +26,11 @@ pub struct Errand {
 }
 
 /// Runs an errand to its end.
-pub async fn run(shared: Arc<Shared>, errand: Errand) {
+pub async fn run(tools: Arc<Tools>, errand: Errand) {
     let Errand { host, request, timeout, reply } = errand;
     let exchange = async {
-        let mut connection = shared.dialler.dial(&host).await?;
-        let (answer, _) = connection.exchange(request, shared.read_limits, || ()).await?;
+        let mut connection = tools.dialler.dial(&host).await?;
+        let (answer, _) = connection.exchange(request, tools.read_limits, || ()).await?;
         Ok::<Answer, Broken>(answer)
     };
     let outcome = match tokio::time::timeout(timeout, exchange).await {

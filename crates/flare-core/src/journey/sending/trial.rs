@@ -12,8 +12,8 @@ use crate::journey::change::Change;
 use crate::journey::sending::courier::deliver;
 use crate::journey::sending::message::{self, Outgoing};
 use crate::journey::settling::judge::Ending;
-use crate::journey::shard::Shared;
 use crate::journey::subscriber::compiled::Compiled;
+use crate::journey::worker::Tools;
 use crate::observe::{Phases, Spans};
 
 const FLARE_TEST: HeaderName = HeaderName::from_static("flare-test");
@@ -43,8 +43,8 @@ pub struct Tried {
 }
 
 /// Sends a test and tells how it went.
-pub async fn run(shared: Arc<Shared>, trial: Box<Trial>, reply: oneshot::Sender<Tried>) {
-    let began = shared.clock.now();
+pub async fn run(tools: Arc<Tools>, trial: Box<Trial>, reply: oneshot::Sender<Tried>) {
+    let began = tools.clock.now();
     let request = |_, now, room| {
         let id = trial.id.clone();
         let Trial { compiled, change, attempt, .. } = &*trial;
@@ -53,9 +53,9 @@ pub async fn run(shared: Arc<Shared>, trial: Box<Trial>, reply: oneshot::Sender<
         request
     };
     let host = &trial.compiled.requests[trial.attempt.action as usize].host;
-    let mut phases = Phases::begin(shared.clock.monotonic());
+    let mut phases = Phases::begin(tools.clock.monotonic());
     let timeout = trial.compiled.spec.timeout;
-    let ending = deliver(&shared, host, &mut None, timeout, began, &mut phases, request).await;
-    let spans = phases.end(shared.clock.monotonic());
+    let ending = deliver(&tools, host, &mut None, timeout, began, &mut phases, request).await;
+    let spans = phases.end(tools.clock.monotonic());
     let _ = reply.send(Tried { request: request(false, began, HeaderMap::new()), began, ending, spans });
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use flare_model::feed::{Receipt, Taken};
 use flare_provider::{ErrorKind, FeedWrite};
 
-use crate::journey::shard::{FeedKey, Shard, Turn};
+use crate::journey::worker::{FeedKey, Turn, Worker};
 
 /// Feeds in one write: small enough that documents committed beside it do not wait long.
 const BATCH: usize = 256;
@@ -26,27 +26,27 @@ const LONGEST: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Writes records until the thread stops.
-pub async fn recorder(shard: Rc<RefCell<Shard>>) {
-    let (shared, rung, hurry) = {
-        let shard = shard.borrow();
-        (shard.shared.clone(), shard.unrecorded.rung.clone(), shard.unrecorded.hurry.clone())
+pub async fn recorder(worker: Rc<RefCell<Worker>>) {
+    let (tools, rung, hurry) = {
+        let worker = worker.borrow();
+        (worker.tools.clone(), worker.unrecorded.rung.clone(), worker.unrecorded.hurry.clone())
     };
     let mut not_before = Duration::ZERO;
     loop {
         let nothing = {
-            let shard = shard.borrow();
-            if shard.closing {
+            let worker = worker.borrow();
+            if worker.closing {
                 return;
             }
-            shard.unrecorded.feeds.is_empty() && !shard.unrecorded.is_urgent()
+            worker.unrecorded.feeds.is_empty() && !worker.unrecorded.is_urgent()
         };
         if nothing {
             rung.notified().await;
             // The first outcome of a burst waits for the others.
-            not_before = not_before.max(shared.clock.monotonic() + shared.limits.record_interval);
+            not_before = not_before.max(tools.clock.monotonic() + tools.limits.record_interval);
         }
-        let wait = not_before.saturating_sub(shared.clock.monotonic());
-        let urgent = shard.borrow().unrecorded.is_urgent();
+        let wait = not_before.saturating_sub(tools.clock.monotonic());
+        let urgent = worker.borrow().unrecorded.is_urgent();
         // What is not urgent has its turn in its time, however much is urgent meanwhile.
         let due = wait.is_zero();
         if !urgent && !due {
@@ -56,10 +56,10 @@ pub async fn recorder(shard: Rc<RefCell<Shard>>) {
             }
             continue;
         }
-        let began = shared.clock.monotonic();
-        let Turn { feeds, all, waiters } = shard.borrow_mut().unrecorded.take(due);
+        let began = tools.clock.monotonic();
+        let Turn { feeds, all, waiters } = worker.borrow_mut().unrecorded.take(due);
         for batch in feeds.chunks(BATCH) {
-            if !write(&shard, batch, all).await {
+            if !write(&worker, batch, all).await {
                 // The node ends. Whoever waits is told nothing: it is not durable.
                 return;
             }
@@ -68,20 +68,20 @@ pub async fn recorder(shard: Rc<RefCell<Shard>>) {
             let _ = waiter.send(());
         }
         if due {
-            let ended = shared.clock.monotonic();
+            let ended = tools.clock.monotonic();
             let pause = (ended - began).saturating_mul(SHARE).min(LONGEST);
-            not_before = ended + pause.max(shared.limits.record_interval);
+            not_before = ended + pause.max(tools.limits.record_interval);
         }
     }
 }
 
 /// Lets the recorder finish the write it is at, and ends it.
-pub async fn finish(shard: &Rc<RefCell<Shard>>, recorder: tokio::task::JoinHandle<()>) {
+pub async fn finish(worker: &Rc<RefCell<Worker>>, recorder: tokio::task::JoinHandle<()>) {
     {
-        let mut shard = shard.borrow_mut();
-        shard.closing = true;
-        shard.unrecorded.rung.notify_one();
-        shard.unrecorded.hurry.notify_one();
+        let mut worker = worker.borrow_mut();
+        worker.closing = true;
+        worker.unrecorded.rung.notify_one();
+        worker.unrecorded.hurry.notify_one();
     }
     if let Err(error) = recorder.await {
         tracing::error!(error = %error, "the recorder ended badly");
@@ -89,32 +89,32 @@ pub async fn finish(shard: &Rc<RefCell<Shard>>, recorder: tokio::task::JoinHandl
 }
 
 /// Writes everything that is left: the end of a clean stop.
-pub async fn write_all(shard: &Rc<RefCell<Shard>>) {
+pub async fn write_all(worker: &Rc<RefCell<Worker>>) {
     let entries: Vec<FeedKey> = {
-        let shard = shard.borrow();
-        let lanes = shard.subscribers.iter().flat_map(|(key, subscriber)| {
+        let worker = worker.borrow();
+        let lanes = worker.subscribers.iter().flat_map(|(key, subscriber)| {
             let number = subscriber.compiled.number;
             subscriber.lanes.iter().map(move |lane| (key, number, lane.id.lane))
         });
         lanes.collect()
     };
     for batch in entries.chunks(BATCH) {
-        write(shard, batch, true).await;
+        write(worker, batch, true).await;
     }
 }
 
 /// Returns whether it is durable; if not, nothing ever will be, and the node was told. `all`: none of these feeds is in
 /// the recorder's list any more.
-async fn write(shard: &Rc<RefCell<Shard>>, batch: &[FeedKey], all: bool) -> bool {
-    let shared = shard.borrow().shared.clone();
-    let (writes, entries) = collect(&mut shard.borrow_mut(), batch, all);
+async fn write(worker: &Rc<RefCell<Worker>>, batch: &[FeedKey], all: bool) -> bool {
+    let tools = worker.borrow().tools.clone();
+    let (writes, entries) = collect(&mut worker.borrow_mut(), batch, all);
     if writes.is_empty() {
         return true;
     }
     let mut warned = false;
-    let began = shared.clock.monotonic();
+    let began = tools.clock.monotonic();
     let outcomes = loop {
-        match shared.ledger.write(writes.clone()).await {
+        match tools.ledger.write(writes.clone()).await {
             Ok(outcomes) => break outcomes,
             Err(error) if error.kind == ErrorKind::Unavailable => {
                 if !warned {
@@ -124,20 +124,20 @@ async fn write(shard: &Rc<RefCell<Shard>>, batch: &[FeedKey], all: bool) -> bool
                 tokio::time::sleep(PATIENCE).await;
             }
             Err(error) => {
-                shared.report.fatal(error);
+                tools.report.fatal(error);
                 return false;
             }
         }
     };
-    shared.desk.counts.recorded(entries.len(), shared.clock.monotonic().saturating_sub(began));
-    let mut shard = shard.borrow_mut();
+    tools.desk.counts.recorded(entries.len(), tools.clock.monotonic().saturating_sub(began));
+    let mut worker = worker.borrow_mut();
     for ((feed, receipt), outcome) in entries.into_iter().zip(outcomes) {
         match outcome {
-            Ok(()) => shard.recorded(feed, receipt),
+            Ok(()) => worker.recorded(feed, receipt),
             // The subscription was deleted; the command that removes it here is on its way.
             Err(error) if error.kind == ErrorKind::Conflict => {}
             Err(error) => {
-                shared.report.fatal(error);
+                tools.report.fatal(error);
                 return false;
             }
         }
@@ -146,13 +146,13 @@ async fn write(shard: &Rc<RefCell<Shard>>, batch: &[FeedKey], all: bool) -> bool
 }
 
 /// The records of some feeds, and what says for each that it was taken.
-fn collect(shard: &mut Shard, batch: &[FeedKey], all: bool) -> (Vec<FeedWrite>, Vec<(FeedKey, Receipt)>) {
-    let epoch = shard.shared.epoch;
+fn collect(worker: &mut Worker, batch: &[FeedKey], all: bool) -> (Vec<FeedWrite>, Vec<(FeedKey, Receipt)>) {
+    let epoch = worker.tools.epoch;
     let mut writes = Vec::with_capacity(batch.len());
     let mut entries = Vec::with_capacity(batch.len());
     for entry in batch {
         let (key, number, lane) = *entry;
-        let Some(subscriber) = shard.subscriber(key, number) else { continue };
+        let Some(subscriber) = worker.subscriber(key, number) else { continue };
         let Some(slot) = subscriber.lanes.get_mut(lane) else { continue };
         // Where it stays in the list, it is found there with nothing to record, or with what comes until then.
         slot.dirty &= !all;
@@ -163,14 +163,14 @@ fn collect(shard: &mut Shard, batch: &[FeedKey], all: bool) -> (Vec<FeedWrite>, 
                 entries.push((*entry, receipt));
             }
             // All of it is durable: it was recorded meanwhile with the urgent ones, or there was nothing.
-            None if slot.wants_record && slot.feed.is_durable() => shard.goes_on(*entry),
+            None if slot.wants_record && slot.feed.is_durable() => worker.goes_on(*entry),
             None => {}
         }
     }
     (writes, entries)
 }
 
-impl Shard {
+impl Worker {
     /// A feed's record is durable: whatever waited for it goes on.
     fn recorded(&mut self, feed: FeedKey, receipt: Receipt) {
         let (key, number, lane) = feed;
@@ -213,14 +213,14 @@ mod tests {
     use crate::journey::subscriber::Standstill;
     use crate::journey::testing::fixture::{Thread, marked};
 
-    fn feed(shard: &mut Shard, (key, _, lane): FeedKey) -> &mut Feed {
-        &mut shard.subscribers[key].lanes[usize::from(lane)].feed
+    fn feed(worker: &mut Worker, (key, _, lane): FeedKey) -> &mut Feed {
+        &mut worker.subscribers[key].lanes[usize::from(lane)].feed
     }
 
     /// What the recorder would write now.
-    fn next(shard: &mut Shard) -> (Vec<FeedWrite>, Vec<(FeedKey, Receipt)>) {
-        let Turn { feeds, all, .. } = shard.unrecorded.take(true);
-        collect(shard, &feeds, all)
+    fn next(worker: &mut Worker) -> (Vec<FeedWrite>, Vec<(FeedKey, Receipt)>) {
+        let Turn { feeds, all, .. } = worker.unrecorded.take(true);
+        collect(worker, &feeds, all)
     }
 
     #[tokio::test]
@@ -228,18 +228,18 @@ mod tests {
         let all = async {
             let thread = Thread::new();
             let entry = thread.open(1, marked(50), Standstill::None);
-            let mut shard = thread.shard.borrow_mut();
+            let mut worker = thread.worker.borrow_mut();
             let (reply, mut told) = oneshot::channel();
-            shard.record_now(entry.1, reply);
-            let Turn { feeds, all, waiters } = shard.unrecorded.take(true);
-            assert!(collect(&mut shard, &feeds, all).0.is_empty(), "nothing has changed");
+            worker.record_now(entry.1, reply);
+            let Turn { feeds, all, waiters } = worker.unrecorded.take(true);
+            assert!(collect(&mut worker, &feeds, all).0.is_empty(), "nothing has changed");
             waiters.into_iter().for_each(|waiter| waiter.send(()).expect("someone waits"));
             assert_eq!(told.try_recv(), Ok(()));
-            let subscriber = &shard.subscribers[entry.0];
+            let subscriber = &worker.subscribers[entry.0];
             assert!(!subscriber.lanes[0].wants_record, "and nothing waits for it");
-            feed(&mut shard, entry).tally_mut().failed += 1;
-            shard.mark_dirty(entry.0, 0, true);
-            assert_eq!(next(&mut shard).0[0].record.issued, Seq(50));
+            feed(&mut worker, entry).tally_mut().failed += 1;
+            worker.mark_dirty(entry.0, 0, true);
+            assert_eq!(next(&mut worker).0[0].record.issued, Seq(50));
         };
         LocalSet::new().run_until(all).await;
     }
@@ -249,15 +249,15 @@ mod tests {
         let all = async {
             let thread = Thread::new();
             let entry = thread.open(1, Saved::default(), Standstill::None);
-            let mut shard = thread.shard.borrow_mut();
-            feed(&mut shard, entry).want_issue(Seq(100));
-            shard.mark_dirty(entry.0, 0, false);
-            let (_, mut receipts) = next(&mut shard);
+            let mut worker = thread.worker.borrow_mut();
+            feed(&mut worker, entry).want_issue(Seq(100));
+            worker.mark_dirty(entry.0, 0, false);
+            let (_, mut receipts) = next(&mut worker);
             let (reply, _told) = oneshot::channel();
-            shard.release(entry.1, vec![0], reply);
+            worker.release(entry.1, vec![0], reply);
             let (entry, receipt) = receipts.pop().expect("a mark is asked for");
-            shard.recorded(entry, receipt);
-            let (writes, _) = next(&mut shard);
+            worker.recorded(entry, receipt);
+            let (writes, _) = next(&mut worker);
             assert_eq!(writes[0].record.issued, Seq(0), "or its next owner would doubt what it has sent");
         };
         LocalSet::new().run_until(all).await;
@@ -268,14 +268,14 @@ mod tests {
         let all = async {
             let thread = Thread::new();
             let entry = thread.open(1, Saved::default(), Standstill::None);
-            let mut shard = thread.shard.borrow_mut();
-            feed(&mut shard, entry).want_issue(Seq(100));
-            shard.mark_dirty(entry.0, 0, false);
-            let (_, mut receipts) = next(&mut shard);
+            let mut worker = thread.worker.borrow_mut();
+            feed(&mut worker, entry).want_issue(Seq(100));
+            worker.mark_dirty(entry.0, 0, false);
+            let (_, mut receipts) = next(&mut worker);
             let (entry, receipt) = receipts.pop().expect("a mark is asked for");
-            shard.recorded(entry, receipt);
-            shard.stand(entry.1, Standstill::Paused, None);
-            let (writes, _) = next(&mut shard);
+            worker.recorded(entry, receipt);
+            worker.stand(entry.1, Standstill::Paused, None);
+            let (writes, _) = next(&mut worker);
             assert_eq!(writes.iter().map(|write| write.record.issued).collect::<Vec<_>>(), [Seq(0)]);
         };
         LocalSet::new().run_until(all).await;
@@ -305,10 +305,10 @@ mod tests {
             };
             let saved = Saved { cursor: Seq(1), standings: vec![standing], ..Saved::default() };
             let entry = thread.open(1, saved, Standstill::Paused);
-            let mut shard = thread.shard.borrow_mut();
-            let now = shard.shared.clock.now();
-            shard.stand(entry.1, Standstill::None, Some(began));
-            let (writes, _) = next(&mut shard);
+            let mut worker = thread.worker.borrow_mut();
+            let now = worker.tools.clock.now();
+            worker.stand(entry.1, Standstill::None, Some(began));
+            let (writes, _) = next(&mut worker);
             let standing = writes[0].record.standings[0].trouble.as_ref().expect("it was tried");
             assert!(standing.first_attempt_at >= now, "a crash now must not have it given up");
         };
@@ -321,24 +321,24 @@ mod tests {
             let thread = Thread::new();
             let patient = thread.open(1, Saved::default(), Standstill::None);
             let urgent = thread.open(2, Saved::default(), Standstill::None);
-            let mut shard = thread.shard.borrow_mut();
-            let change = |shard: &mut Shard, entry: FeedKey| {
-                feed(shard, entry).tally_mut().failed += 1;
-                shard.mark_dirty(entry.0, 0, entry == urgent);
+            let mut worker = thread.worker.borrow_mut();
+            let change = |worker: &mut Worker, entry: FeedKey| {
+                feed(worker, entry).tally_mut().failed += 1;
+                worker.mark_dirty(entry.0, 0, entry == urgent);
             };
-            change(&mut shard, patient);
+            change(&mut worker, patient);
             for _ in 0..3 {
-                change(&mut shard, urgent);
-                let Turn { feeds, all, .. } = shard.unrecorded.take(false);
+                change(&mut worker, urgent);
+                let Turn { feeds, all, .. } = worker.unrecorded.take(false);
                 assert_eq!(feeds, [urgent], "it is not time for the other");
-                let (_, receipts) = collect(&mut shard, &feeds, all);
-                receipts.into_iter().for_each(|(entry, receipt)| shard.recorded(entry, receipt));
+                let (_, receipts) = collect(&mut worker, &feeds, all);
+                receipts.into_iter().for_each(|(entry, receipt)| worker.recorded(entry, receipt));
             }
-            change(&mut shard, urgent);
-            let Turn { feeds, all, .. } = shard.unrecorded.take(true);
+            change(&mut worker, urgent);
+            let Turn { feeds, all, .. } = worker.unrecorded.take(true);
             assert_eq!(feeds, [urgent, patient]);
-            assert_eq!(collect(&mut shard, &feeds, all).0.len(), 2);
-            assert!(shard.unrecorded.feeds.is_empty());
+            assert_eq!(collect(&mut worker, &feeds, all).0.len(), 2);
+            assert!(worker.unrecorded.feeds.is_empty());
         };
         LocalSet::new().run_until(all).await;
     }

@@ -7,11 +7,11 @@ use flare_model::feed::{Failure, Settled, Trouble, Verdict};
 use crate::journey::reading::sweeping;
 use crate::journey::sending::courier::Job;
 use crate::journey::settling::judge::{Ending, Judgement, Times, judge};
-use crate::journey::shard::Shard;
-use crate::journey::shard::moments::Lasted;
 use crate::journey::subscriber::{Standstill, Subscriber};
+use crate::journey::worker::Worker;
+use crate::journey::worker::moments::Lasted;
 
-impl Shard {
+impl Worker {
     /// Settles an attempt that ended. If the subscription is gone meanwhile, it recreates nothing.
     pub fn settle(&mut self, mut job: Job, ending: &Ending, lasted: Lasted) {
         let (times, monotonic) = (self.times(lasted), lasted.until);
@@ -20,7 +20,7 @@ impl Shard {
             self.make_up_for(job.host, lost);
             job.attempt.first_attempt_at = job.attempt.first_attempt_at.map(|at| at.saturating_add(lost));
         }
-        let judgement = judge(&job.compiled.spec, &job.attempt, ending, times, || self.shared.chance.unit());
+        let judgement = judge(&job.compiled.spec, &job.attempt, ending, times, || self.tools.chance.unit());
         let Some(subscriber) = self.subscriber(job.key, job.compiled.number) else { return };
         // A document that was settled before is sent on request: how old it is tells nothing of how late it comes.
         let settled = subscriber.lanes[usize::from(job.lane)].feed.cursor();
@@ -39,7 +39,7 @@ impl Shard {
         } else {
             self.watch_fortune(&job, times);
         }
-        self.shared.desk.counts.judged(&judgement.verdict, late);
+        self.tools.desk.counts.judged(&judgement.verdict, late);
         self.conclude(job, judgement.verdict);
     }
 
@@ -111,14 +111,14 @@ impl Shard {
             return breaker.answered(Duration::ZERO);
         }
         let was_closed = breaker.is_closed();
-        let (now, jitter) = (self.shared.clock.monotonic(), self.shared.chance.unit());
+        let (now, jitter) = (self.tools.clock.monotonic(), self.tools.chance.unit());
         let lost = match silent {
-            true => breaker.silence(now, &self.shared.limits.breaker, jitter),
+            true => breaker.silence(now, &self.tools.limits.breaker, jitter),
             false => breaker.answered(now),
         };
         let key = &self.hosts[host].key;
         if was_closed && !self.hosts[host].breaker.is_closed() {
-            self.shared.desk.counts.breakers.add(1);
+            self.tools.desk.counts.breakers.add(1);
             tracing::warn!(host = %key, "host does not answer, leaving it alone for a while");
         } else if !was_closed && !silent {
             tracing::info!(host = %key, "host answers again");
@@ -148,11 +148,11 @@ impl Shard {
     /// Tells the operator of a client that fails for long, and of its recovery; gives it up if so configured.
     fn watch_fortune(&mut self, job: &Job, times: Times) {
         let (failing_after, disable_after) =
-            (self.shared.limits.failing_after, self.shared.limits.disable_after);
+            (self.tools.limits.failing_after, self.tools.limits.disable_after);
         let Some(subscriber) = self.subscriber(job.key, job.compiled.number) else { return };
         let Some(since) = subscriber.fortune.failing_since else {
             if std::mem::take(&mut subscriber.recovering) {
-                self.shared.report.recovered(job.compiled.id.clone(), times.ended);
+                self.tools.report.recovered(job.compiled.id.clone(), times.ended);
             }
             return;
         };
@@ -162,7 +162,7 @@ impl Shard {
             !disable_after.is_zero() && failing >= disable_after && subscriber.standstill == Standstill::None;
         subscriber.recovering |= untold;
         if untold {
-            self.shared.report.failing(job.compiled.id.clone(), since, times.ended);
+            self.tools.report.failing(job.compiled.id.clone(), since, times.ended);
         }
         if hopeless {
             let limit = flare_model::duration::HumanDuration(disable_after);

@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use sha2::{Digest, Sha256};
 
 use crate::journey::sending::signature::Signer;
-use crate::journey::subscriber::placement::Spread;
+use crate::journey::subscriber::placement::Placement;
 
 /// Where a connection goes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -112,8 +112,8 @@ impl Compiled {
 
 impl Compiled {
     /// How it is spread over so many delivery threads.
-    pub fn spread(&self, threads: usize) -> Spread {
-        Spread { number: self.number, shards: self.shards(), threads }
+    pub fn placement(&self, threads: usize) -> Placement {
+        Placement { number: self.number, shards: self.shards(), threads }
     }
 
     /// By how many shards it is served. A passive one gets as much as it asks for, in one place.

@@ -21,14 +21,14 @@ use crate::journey::reading::loading::Era;
 use crate::journey::reading::pages::{Fetched, Loaded};
 use crate::journey::reading::sweeping::Sweeping;
 use crate::journey::sending::courier::Job;
-use crate::journey::shard::parking::Place;
 use crate::journey::subscriber::compiled::Compiled;
 use crate::journey::subscriber::lanes::{Lanes, Noted};
 use crate::journey::subscriber::pace::{Bucket, Fortune};
-use crate::journey::subscriber::placement::Spread;
+use crate::journey::subscriber::placement::Placement;
 use crate::journey::subscriber::seldom::Seldom;
 use crate::journey::tail::LaneTail;
 use crate::journey::thread::decision::Decision;
+use crate::journey::worker::parking::Place;
 use tokio::sync::oneshot;
 
 /// So many documents are read at once for whoever takes them from a passive subscription.
@@ -62,7 +62,7 @@ pub struct Subscriber {
     /// Documents whose retry is due or that are to be decided again. Bound: those waiting, see `waiting-limit`.
     pub due: VecDeque<(u8, Ordinal)>,
     /// How it is spread over the threads.
-    pub spread: Spread,
+    pub placement: Placement,
     /// What this thread has of its concurrency, if several threads share it.
     pub borrowed: Option<Box<Borrowed>>,
     /// Attempts open now.

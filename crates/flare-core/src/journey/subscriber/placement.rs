@@ -14,7 +14,7 @@ use crate::journey::permits::concurrency::Common;
 
 /// How a subscription is spread: its shards over the threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spread {
+pub struct Placement {
     /// The subscription.
     pub number: SubscriptionNumber,
     /// How many shards it has.
@@ -23,7 +23,7 @@ pub struct Spread {
     pub threads: usize,
 }
 
-impl Spread {
+impl Placement {
     /// The thread that serves a lane.
     pub fn thread_of(&self, lane: u8) -> usize {
         self.thread_of_shard(u32::from(lane) % self.shards)
@@ -72,7 +72,7 @@ pub struct Home {
 }
 
 struct Place {
-    spread: Spread,
+    placement: Placement,
     /// By lane, the thread that serves it, while lanes go to other threads than `spread` says.
     moving: Option<Box<[usize]>>,
     /// What its threads share, once there were several.
@@ -80,20 +80,20 @@ struct Place {
 }
 
 impl Home {
-    fn new(spread: Spread, common: Option<Arc<Common>>) -> Home {
-        let place = Place { spread, moving: None, common };
+    fn new(placement: Placement, common: Option<Arc<Common>>) -> Home {
+        let place = Place { placement, moving: None, common };
         Home { gate: tokio::sync::RwLock::default(), place: RwLock::new(place) }
     }
 
     /// How it was spread before lanes began to go elsewhere, if they do.
-    pub fn spread(&self) -> Spread {
-        self.place.read().spread
+    pub fn placement(&self) -> Placement {
+        self.place.read().placement
     }
 
     /// The threads that serve it now.
     pub fn owners(&self) -> Vec<usize> {
         let place = self.place.read();
-        let Some(moving) = &place.moving else { return place.spread.owners() };
+        let Some(moving) = &place.moving else { return place.placement.owners() };
         let mut owners = moving.to_vec();
         owners.sort_unstable();
         owners.dedup();
@@ -103,7 +103,10 @@ impl Home {
     /// The thread that serves a lane now.
     pub fn thread_of(&self, lane: u8) -> usize {
         let place = self.place.read();
-        place.moving.as_ref().map_or_else(|| place.spread.thread_of(lane), |moving| moving[usize::from(lane)])
+        place
+            .moving
+            .as_ref()
+            .map_or_else(|| place.placement.thread_of(lane), |moving| moving[usize::from(lane)])
     }
 
     /// What its threads share, once there were several.
@@ -118,26 +121,26 @@ impl Home {
 
     /// Its lanes, of which there are so many, begin to go where another spread says; what its threads share meanwhile
     /// and afterwards, if they are several.
-    pub fn begins_to_move(&self, to: Spread, lanes: u16, concurrency: u32) -> Option<Arc<Common>> {
+    pub fn begins_to_move(&self, to: Placement, lanes: u16, concurrency: u32) -> Option<Arc<Common>> {
         let mut place = self.place.write();
-        if place.common.is_none() && (place.spread.owners().len() > 1 || to.owners().len() > 1) {
+        if place.common.is_none() && (place.placement.owners().len() > 1 || to.owners().len() > 1) {
             place.common = Some(Common::new(concurrency));
         }
-        place.moving = Some((0..lanes).map(|lane| place.spread.thread_of(lane as u8)).collect());
+        place.moving = Some((0..lanes).map(|lane| place.placement.thread_of(lane as u8)).collect());
         place.common.clone()
     }
 
     /// Lanes are served by other threads from now on.
-    pub fn moved(&self, to: Spread, lanes: &[u8]) {
+    pub fn moved(&self, to: Placement, lanes: &[u8]) {
         if let Some(moving) = &mut self.place.write().moving {
             lanes.iter().for_each(|lane| moving[usize::from(*lane)] = to.thread_of(*lane));
         }
     }
 
     /// All lanes are where a spread says.
-    pub fn has_moved(&self, to: Spread) {
+    pub fn has_moved(&self, to: Placement) {
         let mut place = self.place.write();
-        (place.spread, place.moving) = (to, None);
+        (place.placement, place.moving) = (to, None);
     }
 }
 
@@ -148,8 +151,8 @@ impl Homes {
     }
 
     /// A subscription is served so from now on.
-    pub fn settle(&self, spread: Spread, common: Option<Arc<Common>>) {
-        self.of.write().insert(spread.number, Arc::new(Home::new(spread, common)));
+    pub fn settle(&self, placement: Placement, common: Option<Arc<Common>>) {
+        self.of.write().insert(placement.number, Arc::new(Home::new(placement, common)));
     }
 
     /// Whether a subscription still has this home: one that is deleted has none, and gets no other.
@@ -256,47 +259,47 @@ impl Merge for Inspection {
 mod tests {
     use super::*;
 
-    fn spreads() -> impl Iterator<Item = Spread> {
+    fn placements() -> impl Iterator<Item = Placement> {
         let numbers = (1..5).flat_map(|number| (1..9).map(move |shards| (number, shards)));
         numbers.flat_map(|(number, shards)| {
-            (1..5).map(move |threads| Spread { number: SubscriptionNumber(number), shards, threads })
+            (1..5).map(move |threads| Placement { number: SubscriptionNumber(number), shards, threads })
         })
     }
 
     #[test]
     fn every_lane_has_one_of_the_owners() {
-        for spread in spreads() {
-            let owners = spread.owners();
-            assert_eq!(owners.len(), (spread.shards as usize).min(spread.threads));
+        for placement in placements() {
+            let owners = placement.owners();
+            assert_eq!(owners.len(), (placement.shards as usize).min(placement.threads));
             for lane in 0..=255 {
-                assert!(owners.contains(&spread.thread_of(lane)), "{spread:?} {lane}");
+                assert!(owners.contains(&placement.thread_of(lane)), "{placement:?} {lane}");
             }
         }
     }
 
     #[test]
     fn the_shares_of_all_threads_are_the_whole() {
-        for spread in spreads() {
-            for total in spread.shards..30 {
+        for placement in placements() {
+            for total in placement.shards..30 {
                 let shares: Vec<u32> =
-                    spread.owners().into_iter().map(|owner| spread.share(total, owner)).collect();
-                assert_eq!(shares.iter().sum::<u32>(), total, "{spread:?}");
-                assert!(shares.iter().all(|share| *share > 0), "{spread:?}");
+                    placement.owners().into_iter().map(|owner| placement.share(total, owner)).collect();
+                assert_eq!(shares.iter().sum::<u32>(), total, "{placement:?}");
+                assert!(shares.iter().all(|share| *share > 0), "{placement:?}");
             }
         }
     }
 
     #[test]
     fn a_home_knows_the_thread_of_each_lane_while_lanes_move() {
-        let spread = |shards| Spread { number: SubscriptionNumber(1), shards, threads: 4 };
-        let home = Home::new(spread(1), None);
+        let placement = |shards| Placement { number: SubscriptionNumber(1), shards, threads: 4 };
+        let home = Home::new(placement(1), None);
         assert_eq!((home.owners(), home.is_moving()), (vec![1], false));
-        assert!(home.begins_to_move(spread(4), 8, 10).is_some());
+        assert!(home.begins_to_move(placement(4), 8, 10).is_some());
         assert_eq!((home.owners(), home.thread_of(3), home.is_moving()), (vec![1], 1, true));
-        home.moved(spread(4), &[1, 5]);
+        home.moved(placement(4), &[1, 5]);
         assert_eq!((home.owners(), home.thread_of(5), home.thread_of(3)), (vec![1, 2], 2, 1));
-        home.moved(spread(4), &[2, 3, 6, 7]);
-        home.has_moved(spread(4));
-        assert_eq!((home.owners(), home.thread_of(3), home.spread().first()), (vec![0, 1, 2, 3], 0, 1));
+        home.moved(placement(4), &[2, 3, 6, 7]);
+        home.has_moved(placement(4));
+        assert_eq!((home.owners(), home.thread_of(3), home.placement().first()), (vec![0, 1, 2, 3], 0, 1));
     }
 }

@@ -18,14 +18,14 @@ use crate::journey::passive::PassiveLimits;
 use crate::journey::permits::caps::Caps;
 use crate::journey::reading::pages::Pages;
 use crate::journey::sending::connection::{Dialler, ReadLimits};
-use crate::journey::shard::breaker::BreakerSettings;
-use crate::journey::shard::{FeedKey, Shard, ShardLimits, Shared};
 use crate::journey::subscriber::Standstill;
 use crate::journey::tail::Tails;
+use crate::journey::worker::breaker::BreakerSettings;
+use crate::journey::worker::{FeedKey, Tools, Worker, WorkerLimits};
 use crate::network::Destinations;
 use crate::observe::{self, Observe, fixture};
 
-const LIMITS: ShardLimits = ShardLimits {
+const LIMITS: WorkerLimits = WorkerLimits {
     connect_timeout: Duration::from_secs(1),
     idle_timeout: Duration::from_secs(1),
     record_interval: Duration::from_millis(1),
@@ -46,7 +46,7 @@ const LIMITS: ShardLimits = ShardLimits {
 
 /// A delivery thread, and the tails that its lanes read.
 pub struct Thread {
-    pub shard: Rc<RefCell<Shard>>,
+    pub worker: Rc<RefCell<Worker>>,
     tails: Tails,
 }
 
@@ -64,7 +64,7 @@ impl Thread {
         };
         let observe = Observe::new(limits, 1, 1);
         let (report, _, _) = Report::new();
-        let shared = Shared {
+        let tools = Tools {
             clock: Arc::new(SystemClock::of_process()),
             chance: Chance::from_seed(1),
             pages: Pages::new(store.documents, 10, 1 << 20),
@@ -82,7 +82,7 @@ impl Thread {
             tracer: None,
         };
         let tails = Tails::new(vec![Arc::default()], 1 << 20, observe.counts().clone());
-        Thread { shard: Shard::new(0, Arc::new(shared), TaskTracker::new()), tails }
+        Thread { worker: Worker::new(0, Arc::new(tools), TaskTracker::new()), tails }
     }
 
     /// Takes over a subscription with one lane, as the ledger has its feed.
@@ -90,8 +90,9 @@ impl Thread {
         let subscription = SubscriptionNumber(number);
         let opened = Opened { feed: FeedId { subscription, lane: 0 }, head: saved.cursor, saved };
         let compiled = fixture::compiled(number);
-        let spread = compiled.spread(1);
-        let key = self.shard.borrow_mut().open(&self.tails, compiled, vec![opened], standstill, spread, None);
+        let placement = compiled.placement(1);
+        let key =
+            self.worker.borrow_mut().open(&self.tails, compiled, vec![opened], standstill, placement, None);
         (key, subscription, 0)
     }
 }

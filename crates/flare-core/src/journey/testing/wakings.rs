@@ -50,9 +50,9 @@ fn a_sweep_that_meets_a_document_in_flight_goes_on_when_that_has_ended() {
         sweep(&world, number, 1).await;
         // What it waits for is the end of the attempt, and no time: nothing is read meanwhile.
         let stands = || {
-            let shard = world.shard.borrow();
-            let key = shard.by_number[&number];
-            let slot = &shard.subscribers[key].lanes[0];
+            let worker = world.worker.borrow();
+            let key = worker.by_number[&number];
+            let slot = &worker.subscribers[key].lanes[0];
             (slot.sweeping == crate::journey::reading::sweeping::Sweeping::Before(open.attempt.ordinal))
                 .then_some(())
         };
@@ -148,8 +148,8 @@ fn a_standing_for_a_document_that_is_gone_is_cleared_and_makes_room_for_others()
         assert_eq!(&*job.change.document.url, "http://h/3");
         world.settle(job, &taken());
         until("nothing waits", || {
-            let shard = world.shard.borrow();
-            (shard.subscribers[0].lanes[0].feed.waiting().is_empty()).then_some(())
+            let worker = world.worker.borrow();
+            (worker.subscribers[0].lanes[0].feed.waiting().is_empty()).then_some(())
         })
         .await;
         assert_eq!(world.inspect(number).await.lagging, 0);
@@ -168,7 +168,7 @@ fn what_is_deleted_sleeps_at_no_lane() {
             );
         }
         for lane in world.resource.lanes() {
-            assert_eq!(world.shard.borrow_mut().parked.wake(lane), []);
+            assert_eq!(world.worker.borrow_mut().parked.wake(lane), []);
         }
     });
 }
@@ -179,16 +179,16 @@ fn a_subscription_that_moves_to_another_host_does_not_wait_for_the_one_it_had() 
         let number = world.subscribe(json!({}), Start::Now).await;
         world.say(1, Some(1)).await;
         until("it stands in the queue of its host", || {
-            (!world.shard.borrow().hosts[0].ready.is_empty()).then_some(())
+            (!world.worker.borrow().hosts[0].ready.is_empty()).then_some(())
         })
         .await;
         // It still tells that host of deletes.
         let actions = json!({"delete": {"url": "http://127.0.0.1:9/"}});
         let endpoint = json!({"url": "http://127.0.0.1:8/", "actions": actions});
         world.obey(Command::Replace(world.compiled(number, json!({"endpoint": endpoint}), 0)));
-        let host = world.shard.borrow().subscribers[0].host;
-        assert!(world.shard.borrow().hosts.len() == 2 && host != 0);
-        let job = until("its new host has it", || world.shard.borrow_mut().next_job(host)).await;
+        let host = world.worker.borrow().subscribers[0].host;
+        assert!(world.worker.borrow().hosts.len() == 2 && host != 0);
+        let job = until("its new host has it", || world.worker.borrow_mut().next_job(host)).await;
         world.settle(job, &taken());
         assert_eq!(world.inspect(number).await.held, 1);
     });

@@ -30,13 +30,13 @@ use crate::journey::sending::connection::{Answer, Dialler, ReadLimits};
 use crate::journey::sending::courier::Job;
 use crate::journey::settling::judge::Ending;
 use crate::journey::settling::recorder;
-use crate::journey::shard::breaker::BreakerSettings;
-use crate::journey::shard::moments::Lasted;
-use crate::journey::shard::{Shard, ShardLimits, Shared};
 use crate::journey::subscriber::Standstill;
 use crate::journey::subscriber::compiled::Compiled;
 use crate::journey::tail::{Bell, Tails};
 use crate::journey::thread::obey;
+use crate::journey::worker::breaker::BreakerSettings;
+use crate::journey::worker::moments::Lasted;
+use crate::journey::worker::{Tools, Worker, WorkerLimits};
 use crate::network::Destinations;
 use crate::observe::{self, Observe};
 
@@ -53,7 +53,7 @@ pub struct Small {
 
 /// A thread, its store, and a resource.
 pub struct World {
-    pub shard: Rc<RefCell<Shard>>,
+    pub worker: Rc<RefCell<Worker>>,
     /// What goes wrong with the store.
     pub plan: Plan,
     pub store: Store,
@@ -81,7 +81,7 @@ impl World {
         let tails = Arc::new(Tails::new(vec![bell.clone()], small.bytes, observe.counts().clone()));
         store.documents.watch(tails.clone());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::of_process());
-        let shared = Shared {
+        let tools = Tools {
             clock,
             chance: Chance::of_machine(),
             pages: Pages::new(store.documents.clone(), small.limit, small.bytes),
@@ -99,15 +99,15 @@ impl World {
             desk: observe.desk(0),
             tracer: None,
         };
-        let shard = Shard::new(0, Arc::new(shared), TaskTracker::new());
-        tokio::task::spawn_local(recorder::recorder(shard.clone()));
-        tokio::task::spawn_local(listen(shard.clone(), bell));
-        Rc::new(World { shard, plan, store, resource, tails })
+        let worker = Worker::new(0, Arc::new(tools), TaskTracker::new());
+        tokio::task::spawn_local(recorder::recorder(worker.clone()));
+        tokio::task::spawn_local(listen(worker.clone(), bell));
+        Rc::new(World { worker, plan, store, resource, tails })
     }
 
     /// Has the thread do something.
     pub fn obey(&self, command: Command) {
-        obey(&self.shard, &self.tails, command);
+        obey(&self.worker, &self.tails, command);
     }
 
     /// Asks the thread something.
@@ -132,9 +132,9 @@ impl World {
         let subscription = compiled.number;
         let feeds: Vec<FeedId> = lanes.iter().map(|lane| FeedId { subscription, lane: *lane }).collect();
         let opened = self.store.ledger.open(&feeds, 1).await.expect("nobody has a higher epoch");
-        let (spread, standstill) = (compiled.spread(1), Standstill::None);
+        let (placement, standstill) = (compiled.placement(1), Standstill::None);
         let (common, decision) = (None, None);
-        self.obey(Command::Open { compiled, opened, standstill, fresh: false, spread, common, decision });
+        self.obey(Command::Open { compiled, opened, standstill, fresh: false, placement, common, decision });
     }
 
     /// The settings of a subscription that gives up after one attempt, unless it says otherwise.
@@ -173,9 +173,9 @@ impl World {
 
     /// The next attempt, if there is one now.
     pub fn take(&self) -> Option<Job> {
-        let mut shard = self.shard.borrow_mut();
-        let hosts: Vec<usize> = shard.hosts.iter().map(|(host, _)| host).collect();
-        hosts.into_iter().find_map(|host| shard.next_job(host))
+        let mut worker = self.worker.borrow_mut();
+        let hosts: Vec<usize> = worker.hosts.iter().map(|(host, _)| host).collect();
+        hosts.into_iter().find_map(|host| worker.next_job(host))
     }
 
     /// The next attempt, as soon as there is one.
@@ -185,9 +185,9 @@ impl World {
 
     /// An attempt ends.
     pub fn settle(&self, job: Job, ending: &Ending) {
-        let mut shard = self.shard.borrow_mut();
-        let (began, now) = (shard.shared.clock.now(), shard.shared.clock.monotonic());
-        shard.settle(job, ending, Lasted { began, since: now, until: now });
+        let mut worker = self.worker.borrow_mut();
+        let (began, now) = (worker.tools.clock.now(), worker.tools.clock.monotonic());
+        worker.settle(job, ending, Lasted { began, since: now, until: now });
     }
 
     /// How a subscription stands.
@@ -198,7 +198,7 @@ impl World {
     /// Whatever is being read is there.
     pub async fn reads_have_ended(&self) {
         self.plan.heal();
-        until("nothing is being read", || self.shard.borrow().tasks.is_empty().then_some(())).await;
+        until("nothing is being read", || self.worker.borrow().tasks.is_empty().then_some(())).await;
     }
 
     /// From now on the store cannot be read for deliveries: whatever is asked stays under way.
@@ -233,12 +233,12 @@ pub async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 /// What a delivery thread listens to, but for commands.
-async fn listen(shard: Rc<RefCell<Shard>>, bell: Arc<Bell>) {
-    let alarm_set = shard.borrow().alarm_set.clone();
+async fn listen(worker: Rc<RefCell<Worker>>, bell: Arc<Bell>) {
+    let alarm_set = worker.borrow().alarm_set.clone();
     loop {
-        let next = shard.borrow_mut().ring_alarms().unwrap_or(DAY);
+        let next = worker.borrow_mut().ring_alarms().unwrap_or(DAY);
         tokio::select! {
-            rung = bell.heard() => shard.borrow_mut().rung(rung),
+            rung = bell.heard() => worker.borrow_mut().rung(rung),
             () = tokio::time::sleep(next) => {}
             () = alarm_set.notified() => {}
         }
@@ -271,8 +271,8 @@ fn new_entity(kind: EntityKind, id: &str, parent: Option<&str>, lanes: u16, star
     }
 }
 
-fn limits_of(small: Small) -> ShardLimits {
-    ShardLimits {
+fn limits_of(small: Small) -> WorkerLimits {
+    WorkerLimits {
         connect_timeout: DAY,
         idle_timeout: DAY,
         record_interval: Duration::ZERO,

@@ -8,9 +8,9 @@
 use flare_model::ids::{SubscriptionId, SubscriptionNumber};
 use flare_model::time::Timestamp;
 
-use crate::journey::shard::Shard;
 use crate::journey::subscriber::Standstill;
 use crate::journey::subscriber::placement::Merge;
+use crate::journey::worker::Worker;
 
 /// Why a subscription is to be disabled, and since when it begins nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,14 +28,14 @@ impl Merge for Decision {
     }
 }
 
-impl Shard {
+impl Worker {
     /// A subscription begins nothing from now on and is to be disabled.
     pub(in crate::journey) fn decide(&mut self, key: usize, reason: String, at: Timestamp) {
         let subscriber = &mut self.subscribers[key];
         subscriber.stand(Standstill::Disabled, at);
         subscriber.decision = Some(Box::new(Decision { reason, at }));
         self.decided.insert(subscriber.compiled.number);
-        self.shared.report.decided();
+        self.tools.report.decided();
     }
 
     /// The decision about a subscription is durable, or somebody overruled it, or the subscription is not here any more.

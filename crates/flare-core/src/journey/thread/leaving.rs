@@ -5,11 +5,11 @@ use flare_model::ids::SubscriptionNumber;
 use tokio::sync::oneshot;
 
 use crate::journey::reading::sweeping;
-use crate::journey::shard::Shard;
 use crate::journey::subscriber::{FeedLane, Leaving};
 use crate::journey::thread::decision::Decision;
+use crate::journey::worker::Worker;
 
-impl Shard {
+impl Worker {
     /// Begins nothing more of some lanes, and tells of each when nothing of it is in flight; never, if the subscription
     /// is gone.
     pub fn drain(&mut self, number: SubscriptionNumber, lanes: Vec<(u8, oneshot::Sender<()>)>) {
@@ -53,10 +53,10 @@ impl Shard {
         self.tasks.spawn_local(async move {
             // An error means that the thread is stopping, which records everything itself.
             if is_durable.await.is_ok() {
-                let mut shard = handle.borrow_mut();
+                let mut worker = handle.borrow_mut();
                 // Wherever lanes of it go, nothing begins.
-                let decision = shard.decision(number);
-                shard.let_go(number, &lanes);
+                let decision = worker.decision(number);
+                worker.let_go(number, &lanes);
                 let _ = reply.send(decision);
             }
         });

@@ -25,128 +25,128 @@ use crate::journey::reading::sweeping::{self, Sweeping};
 use crate::journey::sending::errand;
 use crate::journey::sending::trial;
 use crate::journey::settling::recorder;
-use crate::journey::shard::{Shard, Shared};
 use crate::journey::subscriber::compiled::Compiled;
 use crate::journey::subscriber::lanes::{Lanes, Noted};
 use crate::journey::subscriber::pace::Fortune;
-use crate::journey::subscriber::placement::Spread;
+use crate::journey::subscriber::placement::Placement;
 use crate::journey::subscriber::{FeedLane, Standstill, Stood, Subscriber};
 use crate::journey::tail::{Bell, Tails};
 use crate::journey::thread::decision::Decision;
+use crate::journey::worker::{Tools, Worker};
 
 /// Runs one delivery thread to its end.
 pub fn run(
     thread: usize,
-    shared: Arc<Shared>,
+    tools: Arc<Tools>,
     bell: Arc<Bell>,
     tails: Arc<Tails>,
     commands: mpsc::Receiver<Command>,
 ) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = LocalSet::new();
-    local.block_on(&runtime, serve(thread, shared, bell, tails, commands));
+    local.block_on(&runtime, serve(thread, tools, bell, tails, commands));
     Ok(())
 }
 
 async fn serve(
     thread: usize,
-    shared: Arc<Shared>,
+    tools: Arc<Tools>,
     bell: Arc<Bell>,
     tails: Arc<Tails>,
     mut commands: mpsc::Receiver<Command>,
 ) {
-    let shard = Shard::new(thread, shared, TaskTracker::new());
-    let recording = tokio::task::spawn_local(recorder::recorder(shard.clone()));
-    let alarm_set = shard.borrow().alarm_set.clone();
+    let worker = Worker::new(thread, tools, TaskTracker::new());
+    let recording = tokio::task::spawn_local(recorder::recorder(worker.clone()));
+    let alarm_set = worker.borrow().alarm_set.clone();
     let stopped = loop {
-        let next = shard.borrow_mut().ring_alarms().unwrap_or(Duration::from_secs(3600));
+        let next = worker.borrow_mut().ring_alarms().unwrap_or(Duration::from_secs(3600));
         tokio::select! {
-            rung = bell.heard() => shard.borrow_mut().rung(rung),
+            rung = bell.heard() => worker.borrow_mut().rung(rung),
             () = tokio::time::sleep(next) => {}
             () = alarm_set.notified() => {}
             command = commands.recv() => match command {
                 Some(Command::Stop(done)) => break Some(done),
-                Some(command) => obey(&shard, &tails, command),
+                Some(command) => obey(&worker, &tails, command),
                 None => break None,
             },
         }
     };
-    stop(&shard, recording).await;
+    stop(&worker, recording).await;
     if let Some(done) = stopped {
         let _ = done.send(());
     }
 }
 
 /// Finishes what is in flight, then records that nothing is.
-async fn stop(shard: &Rc<RefCell<Shard>>, recording: tokio::task::JoinHandle<()>) {
+async fn stop(worker: &Rc<RefCell<Worker>>, recording: tokio::task::JoinHandle<()>) {
     let drained = {
-        let mut shard = shard.borrow_mut();
-        shard.stopping = true;
-        shard
+        let mut worker = worker.borrow_mut();
+        worker.stopping = true;
+        worker
             .hosts
             .iter_mut()
             .for_each(|(_, host)| host.idle.drain(..).for_each(|summons| summons.dismiss()));
-        shard.drained.clone()
+        worker.drained.clone()
     };
-    while shard.borrow().in_flight > 0 {
+    while worker.borrow().in_flight > 0 {
         drained.notified().await;
     }
     // The recorder may be waiting for a commit: what it took is durable or will be found again.
-    recorder::finish(shard, recording).await;
-    for (_, subscriber) in &mut shard.borrow_mut().subscribers {
+    recorder::finish(worker, recording).await;
+    for (_, subscriber) in &mut worker.borrow_mut().subscribers {
         subscriber.lanes.iter_mut().for_each(|lane| lane.feed.close());
     }
-    recorder::write_all(shard).await;
+    recorder::write_all(worker).await;
 }
 
-pub(super) fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) {
-    let mut shard = shard.borrow_mut();
-    let shard = &mut *shard;
+pub(super) fn obey(worker: &Rc<RefCell<Worker>>, tails: &Tails, command: Command) {
+    let mut worker = worker.borrow_mut();
+    let worker = &mut *worker;
     match command {
-        Command::Open { compiled, opened, standstill, fresh, spread, common, decision } => {
-            let key = shard.open(tails, compiled, opened, standstill, spread, common);
+        Command::Open { compiled, opened, standstill, fresh, placement, common, decision } => {
+            let key = worker.open(tails, compiled, opened, standstill, placement, common);
             if let Some(Decision { reason, at }) = decision {
-                shard.decide(key, reason, at);
+                worker.decide(key, reason, at);
             }
             // A passive one begins when it is asked to, and may never be.
-            if fresh && shard.subscribers[key].passive.is_none() {
-                shard.raise_marks(key);
+            if fresh && worker.subscribers[key].passive.is_none() {
+                worker.raise_marks(key);
             }
         }
-        Command::Replace(compiled) => shard.replace(compiled),
-        Command::Stand { number, standstill, paused_since } => shard.stand(number, standstill, paused_since),
+        Command::Replace(compiled) => worker.replace(compiled),
+        Command::Stand { number, standstill, paused_since } => worker.stand(number, standstill, paused_since),
         Command::Remove(number, reply) => {
-            shard.remove(number);
+            worker.remove(number);
             let _ = reply.send(());
         }
-        Command::Spread(spread, common) => shard.spread(spread, common),
-        Command::Drain(number, lanes) => shard.drain(number, lanes),
-        Command::Release(number, lanes, reply) => shard.release(number, lanes, reply),
+        Command::Place(placement, common) => worker.placed(placement, common),
+        Command::Drain(number, lanes) => worker.drain(number, lanes),
+        Command::Release(number, lanes, reply) => worker.release(number, lanes, reply),
         Command::MaySweep(number, reply) => {
-            let _ = reply.send(shard.may_sweep(number));
+            let _ = reply.send(worker.may_sweep(number));
         }
         Command::Inspect(number, reply) => {
-            let _ = reply.send(shard.inspect(number));
+            let _ = reply.send(worker.inspect(number));
         }
         Command::Examine(number, rows, reply) => {
-            let _ = reply.send(shard.examine(number, &rows));
+            let _ = reply.send(worker.examine(number, &rows));
         }
         Command::Owed(list, reply) => {
-            let _ = reply.send(shard.owed(list));
+            let _ = reply.send(worker.owed(list));
         }
-        Command::Record(number, reply) => shard.record_now(number, reply),
+        Command::Record(number, reply) => worker.record_now(number, reply),
         Command::Sweep(number, kind, replay, reply) => {
-            let _ = reply.send(shard.begin_sweep(number, kind, replay));
+            let _ = reply.send(worker.begin_sweep(number, kind, replay));
         }
         Command::BeginAgain(number, reply) => {
-            let _ = reply.send(shard.begin_again(number));
+            let _ = reply.send(worker.begin_again(number));
         }
         Command::Request(number, rows, replay, reply) => {
             let mut taken = 0;
-            let now = shard.now();
+            let now = worker.now();
             for (lane, row) in rows {
-                let Some(&key) = shard.by_number.get(&number) else { break };
-                let Some(slot) = shard.subscribers[key].lanes.get_mut(lane) else { continue };
+                let Some(&key) = worker.by_number.get(&number) else { break };
+                let Some(slot) = worker.subscribers[key].lanes.get_mut(lane) else { continue };
                 // Where revisions are sent in turn, one that was just replaced is not sent again.
                 let newest = slot.tail.newest(row.ordinal);
                 let outdated = newest.is_some_and(|newest| newest.row().seq != row.seq);
@@ -156,8 +156,8 @@ pub(super) fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) 
                 if slot.feed.request(&row, replay, now) {
                     slot.swept.push(row.ordinal);
                     taken += 1;
-                    shard.mark_dirty(key, lane, true);
-                    shard.subscribers[key].fortune.probe_at = Duration::ZERO;
+                    worker.mark_dirty(key, lane, true);
+                    worker.subscribers[key].fortune.probe_at = Duration::ZERO;
                 }
             }
             let _ = reply.send(taken);
@@ -165,59 +165,59 @@ pub(super) fn obey(shard: &Rc<RefCell<Shard>>, tails: &Tails, command: Command) 
         Command::DropDead(number, letters, reply) => {
             let mut dropped = 0;
             for (lane, ordinal, seq) in letters {
-                let Some(&key) = shard.by_number.get(&number) else { break };
-                let Some(slot) = shard.subscribers[key].lanes.get_mut(lane) else { continue };
+                let Some(&key) = worker.by_number.get(&number) else { break };
+                let Some(slot) = worker.subscribers[key].lanes.get_mut(lane) else { continue };
                 if slot.feed.drop_dead(ordinal, seq) {
                     dropped += 1;
-                    shard.mark_dirty(key, lane, true);
+                    worker.mark_dirty(key, lane, true);
                 }
             }
             let _ = reply.send(dropped);
         }
         Command::Needs(number, lane, reply) => {
-            let _ = reply.send(shard.needs(number, lane));
+            let _ = reply.send(worker.needs(number, lane));
         }
         Command::Owes(number, lane, reply) => {
-            let _ = reply.send(shard.owes(number, lane));
+            let _ = reply.send(worker.owes(number, lane));
         }
         Command::Lose(number, lane, revisions, reply) => {
-            let _ = reply.send(shard.lose(number, lane, &revisions));
+            let _ = reply.send(worker.lose(number, lane, &revisions));
         }
         Command::Dead(number, reply) => {
-            let _ = reply.send(shard.dead(number));
+            let _ = reply.send(worker.dead(number));
         }
-        Command::ClockMoved(offset) => shard.clock_moved(offset),
+        Command::ClockMoved(offset) => worker.clock_moved(offset),
         Command::Census(reply) => {
-            shard.tasks.spawn_local(census::take(shard.handle(), reply));
+            worker.tasks.spawn_local(census::take(worker.handle(), reply));
         }
         Command::Survey(reply) => {
-            shard.tasks.spawn_local(survey::take(shard.handle(), reply));
+            worker.tasks.spawn_local(survey::take(worker.handle(), reply));
         }
         Command::Errand(errand) => {
-            shard.tasks.spawn_local(errand::run(shard.shared.clone(), *errand));
+            worker.tasks.spawn_local(errand::run(worker.tools.clone(), *errand));
         }
-        Command::Passive(number, ask) => shard.passive_ask(number, ask),
+        Command::Passive(number, ask) => worker.passive_ask(number, ask),
         Command::Try(trial, reply) => {
-            shard.tasks.spawn_local(trial::run(shard.shared.clone(), trial, reply));
+            worker.tasks.spawn_local(trial::run(worker.tools.clone(), trial, reply));
         }
         Command::Decided(reply) => {
-            let _ = reply.send(shard.decided());
+            let _ = reply.send(worker.decided());
         }
         Command::Decision(number, reply) => {
-            let _ = reply.send(shard.decision(number));
+            let _ = reply.send(worker.decision(number));
         }
         Command::Stop(_) => unreachable!("the caller ends the loop on it"),
     }
 }
 
-impl Shard {
+impl Worker {
     pub(super) fn open(
         &mut self,
         tails: &Tails,
         compiled: Arc<Compiled>,
         opened: Vec<Opened>,
         standstill: Standstill,
-        spread: Spread,
+        placement: Placement,
         common: Option<Arc<Common>>,
     ) -> usize {
         let number = compiled.number;
@@ -271,7 +271,7 @@ impl Shard {
             self.begin_lanes(key, &came);
             return key;
         }
-        let part = spread.share(compiled.spec.concurrency, self.thread);
+        let part = placement.share(compiled.spec.concurrency, self.thread);
         let borrowed = common.map(|common| Box::new(Borrowed::new(common, 0, part)));
         let mut lanes: Lanes = lanes.collect();
         select(&compiled, &mut lanes);
@@ -284,7 +284,7 @@ impl Shard {
             lanes,
             unread: Default::default(),
             due: Default::default(),
-            spread,
+            placement,
             borrowed,
             in_flight: 0,
             queued: false,
@@ -333,7 +333,7 @@ impl Shard {
 
     /// Raises the marks of a new subscription with the next record, so that its first change need not wait.
     fn raise_marks(&mut self, key: usize) {
-        let block = self.shared.limits.issue_block;
+        let block = self.tools.limits.issue_block;
         for lane in self.subscribers[key].lanes.numbers() {
             let feed = &mut self.subscribers[key].lanes[usize::from(lane)].feed;
             feed.want_issue(Seq(feed.position().0 + block));

@@ -1,6 +1,6 @@
 //! What was asked over HTTP, of the API and of the web interface.
 
-use super::{Facts, Family, Labelled, MICROSECOND, Samples, Spread};
+use super::{Facts, Family, Labelled, LabelledDistribution, MICROSECOND, Samples};
 use crate::observe::count::{Asked, ENDS};
 
 /// Families about requests. Only those routes are told of that somebody asked; from then on with every way a request can
@@ -17,8 +17,9 @@ pub fn families(facts: &Facts) -> Vec<Family> {
         ENDS.into_iter().zip(asked.ended).map(of)
     });
     let requests = requests.collect();
-    let durations =
-        asked.into_iter().map(|asked| Spread { labels: labels(&asked), distribution: asked.duration });
+    let durations = asked
+        .into_iter()
+        .map(|asked| LabelledDistribution { labels: labels(&asked), distribution: asked.duration });
     vec![
         Family {
             name: "flare_http_requests_total",

@@ -34,7 +34,7 @@ pub enum Samples {
     /// Numbers that go up and down.
     Gauge(Vec<Labelled>),
     /// Distributions; their values times this are in the unit of the name.
-    Histogram(Vec<Spread>, f64),
+    Histogram(Vec<LabelledDistribution>, f64),
 }
 
 /// One number, with its labels.
@@ -48,7 +48,7 @@ pub struct Labelled {
 
 /// One distribution, with its labels.
 #[derive(Debug)]
-pub struct Spread {
+pub struct LabelledDistribution {
     /// Names and values.
     pub labels: Vec<(&'static str, &'static str)>,
     /// The distribution.
@@ -104,8 +104,8 @@ impl Family {
 }
 
 /// A distribution without labels.
-fn alone(distribution: Distribution) -> Spread {
-    Spread { labels: Vec::new(), distribution }
+fn alone(distribution: Distribution) -> LabelledDistribution {
+    LabelledDistribution { labels: Vec::new(), distribution }
 }
 
 fn plain(value: f64) -> Labelled {

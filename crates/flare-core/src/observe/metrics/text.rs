@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::{Family, Labelled, Samples, Spread};
+use super::{Family, Labelled, LabelledDistribution, Samples};
 
 /// How the page is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ fn write_family(page: &mut String, family: &Family, format: Format) {
             each.iter().for_each(|sample| write_sample(page, name, sample));
         }
         Samples::Histogram(each, unit) => {
-            each.iter().for_each(|spread| write_histogram(page, name, spread, *unit));
+            each.iter().for_each(|labelled| write_histogram(page, name, labelled, *unit));
         }
     }
 }
@@ -79,7 +79,12 @@ fn write_sample(page: &mut String, name: &str, Labelled { labels, value }: &Labe
     };
 }
 
-fn write_histogram(page: &mut String, name: &str, Spread { labels, distribution }: &Spread, unit: f64) {
+fn write_histogram(
+    page: &mut String,
+    name: &str,
+    LabelledDistribution { labels, distribution }: &LabelledDistribution,
+    unit: f64,
+) {
     let mut below = 0;
     for (count, bound) in distribution.counts.iter().zip(distribution.bounds.each) {
         below += count;
@@ -180,7 +185,8 @@ mod tests {
         let group = Histogram::new(&QUANTITIES);
         group.record(3);
         let told = |labels| {
-            let samples = Samples::Histogram(vec![Spread { labels, distribution: group.read() }], 1.0);
+            let samples =
+                Samples::Histogram(vec![LabelledDistribution { labels, distribution: group.read() }], 1.0);
             page(&[Family { name: "group", help: "G.", samples }], Format::Prometheus)
         };
         let text = told(vec![]);

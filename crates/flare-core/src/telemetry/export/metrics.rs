@@ -2,7 +2,7 @@
 //! names: counters and histograms are cumulative since the process began.
 
 use super::about::{About, attribute};
-use crate::observe::metrics::{Family, Labelled, Samples, Spread};
+use crate::observe::metrics::{Family, Labelled, LabelledDistribution, Samples};
 use crate::protobuf::Message;
 
 const CUMULATIVE: u64 = 2;
@@ -47,8 +47,8 @@ fn write(metric: &mut Message, family: &Family, period: Period) {
             sum.number(2, CUMULATIVE).number(3, 1);
         }),
         Samples::Histogram(each, unit) => metric.message(9, |histogram| {
-            each.iter().for_each(|spread| {
-                histogram.message(1, |point| buckets(point, spread, *unit, period));
+            each.iter().for_each(|labelled| {
+                histogram.message(1, |point| buckets(point, labelled, *unit, period));
             });
             histogram.number(2, CUMULATIVE);
         }),
@@ -62,8 +62,8 @@ fn number(point: &mut Message, Labelled { labels, value }: &Labelled, period: Pe
 }
 
 /// The same buckets as in `GET /metrics`, each counted by itself.
-fn buckets(point: &mut Message, spread: &Spread, unit: f64, period: Period) {
-    let Spread { labels, distribution } = spread;
+fn buckets(point: &mut Message, labelled: &LabelledDistribution, unit: f64, period: Period) {
+    let LabelledDistribution { labels, distribution } = labelled;
     let scale = (1.0 / unit).round();
     let (mut bounds, mut counts, mut since) = (Vec::new(), Vec::new(), 0);
     for (count, bound) in distribution.counts.iter().zip(distribution.bounds.each) {

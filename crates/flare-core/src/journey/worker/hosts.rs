@@ -11,9 +11,9 @@ use std::time::Duration;
 use crate::journey::permits::caps::Call;
 use crate::journey::permits::pool::Permits;
 use crate::journey::sending::courier;
-use crate::journey::shard::Shard;
-use crate::journey::shard::breaker::Breaker;
 use crate::journey::subscriber::compiled::{Compiled, HostKey};
+use crate::journey::worker::Worker;
+use crate::journey::worker::breaker::Breaker;
 
 /// For so long a courier works for its host, even if a host that has no connection waits for one. A shorter time would
 /// have connections opened more often than used.
@@ -85,7 +85,7 @@ impl Host {
     }
 }
 
-impl Shard {
+impl Worker {
     /// The hosts that a subscription sends to, by action; from now on it uses them.
     pub fn use_hosts(&mut self, compiled: &Compiled) -> [usize; 3] {
         [0, 1, 2].map(|action| {
@@ -119,7 +119,7 @@ impl Shard {
             couriers: 0,
             breaker: Breaker::default(),
             users: 0,
-            permits: self.shared.caps.host(key),
+            permits: self.tools.caps.host(key),
             waits: Waits::No,
         });
         self.host_index.insert(key.clone(), index);
@@ -135,7 +135,7 @@ impl Shard {
         self.wait_for(index, Waits::No);
         let Host { key, permits, .. } = self.hosts.remove(index);
         self.host_index.remove(&key);
-        let caps = &self.shared.caps;
+        let caps = &self.tools.caps;
         caps.call(permits.leave(self.thread), || Call::Host(key.clone()));
         caps.forget_host(&key, permits);
     }
@@ -146,7 +146,7 @@ impl Shard {
         match std::mem::replace(&mut self.hosts[index].waits, waits) {
             Waits::ShutOut => {
                 shut_out.retain(|other| *other != index);
-                self.shared.caps.shuts_out(false);
+                self.tools.caps.shuts_out(false);
             }
             Waits::ForAny => wanting_more.retain(|other| *other != index),
             Waits::No | Waits::ForItsOwn => {}
@@ -154,7 +154,7 @@ impl Shard {
         match waits {
             Waits::ShutOut => {
                 shut_out.push_back(index);
-                self.shared.caps.shuts_out(true);
+                self.tools.caps.shuts_out(true);
             }
             Waits::ForAny => wanting_more.push_back(index),
             Waits::No | Waits::ForItsOwn => {}
@@ -194,14 +194,14 @@ impl Shard {
         }
         self.hosts[index].couriers += 1;
         self.connections += 1;
-        let shard = self.handle();
-        self.tasks.spawn_local(courier::courier(shard, index));
+        let worker = self.handle();
+        self.tasks.spawn_local(courier::courier(worker, index));
     }
 
     /// Takes what a connection to a host takes of the caps, or stands in line for what there is too little of.
     fn may_connect(&mut self, index: usize) -> bool {
-        let (thread, shared) = (self.thread, self.shared.clone());
-        let caps = &shared.caps;
+        let (thread, tools) = (self.thread, self.tools.clone());
+        let caps = &tools.caps;
         let host = &self.hosts[index];
         let (key, permits, couriers) = (&host.key, &host.permits, host.couriers);
         if !permits.take(thread) {
@@ -246,7 +246,7 @@ impl Shard {
     /// A courier has nothing to do: whether it should leave, because nobody sends there any more, or somebody else
     /// waits for a connection.
     pub fn idle_courier_should_leave(&mut self, index: usize) -> bool {
-        let (caps, host) = (&self.shared.caps, &self.hosts[index]);
+        let (caps, host) = (&self.tools.caps, &self.hosts[index]);
         host.permits.idles(self.thread);
         caps.all.idles(self.thread);
         host.users == 0
@@ -258,7 +258,7 @@ impl Shard {
     /// Whether a courier that has worked for a turn should leave: because a host waits that has no connection at all, or
     /// another thread waits for this host, and this one has more than its part.
     pub fn busy_courier_should_leave(&self, index: usize) -> bool {
-        let (caps, host) = (&self.shared.caps, &self.hosts[index]);
+        let (caps, host) = (&self.tools.caps, &self.hosts[index]);
         if caps.somebody_is_shut_out() {
             return true;
         }
@@ -277,7 +277,7 @@ impl Shard {
             // What it stood in line for is one more. Now it takes one, or is shut out.
             self.wait_for(index, Waits::No);
         }
-        let (caps, host) = (&self.shared.caps, &self.hosts[index]);
+        let (caps, host) = (&self.tools.caps, &self.hosts[index]);
         caps.call(host.permits.give(1), || Call::Host(host.key.clone()));
         if !last {
             caps.call(caps.further.give(1), || Call::Connection);
@@ -308,7 +308,7 @@ impl Shard {
             self.summon_if_needed(index);
         }
         let permits = &self.hosts[index].permits;
-        self.shared.caps.call(permits.decline(self.thread), || Call::Host(key.clone()));
+        self.tools.caps.call(permits.decline(self.thread), || Call::Host(key.clone()));
     }
 
     fn called_for_connection(&mut self) {
@@ -328,7 +328,7 @@ impl Shard {
                 break;
             }
         }
-        let (thread, caps) = (self.thread, &self.shared.caps);
+        let (thread, caps) = (self.thread, &self.tools.caps);
         caps.call(caps.all.decline(thread), || Call::Connection);
         caps.call(caps.further.decline(thread), || Call::Connection);
     }
@@ -345,7 +345,7 @@ impl Shard {
         if key.is_some() && index.is_none() || self.dismiss_an_idle_courier(index) {
             return;
         }
-        let permits = index.map_or(&self.shared.caps.all, |index| &self.hosts[index].permits);
+        let permits = index.map_or(&self.tools.caps.all, |index| &self.hosts[index].permits);
         permits.idles_no_more(self.thread);
     }
 }

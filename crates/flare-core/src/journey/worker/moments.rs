@@ -9,7 +9,7 @@ use flare_model::time::Timestamp;
 
 use crate::journey::sending::courier::Job;
 use crate::journey::settling::judge::Times;
-use crate::journey::shard::{Alarm, Shard};
+use crate::journey::worker::{Alarm, Worker};
 use crate::steps;
 
 /// When an attempt was under way.
@@ -23,10 +23,10 @@ pub struct Lasted {
     pub until: Duration,
 }
 
-impl Shard {
+impl Worker {
     /// The time now.
     pub fn now(&self) -> Timestamp {
-        self.moment(self.shared.clock.monotonic())
+        self.moment(self.tools.clock.monotonic())
     }
 
     /// The time at a moment of the monotonic clock.
@@ -89,9 +89,9 @@ impl Alarm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journey::shard::FeedKey;
     use crate::journey::subscriber::Standstill;
     use crate::journey::testing::fixture::Thread;
+    use crate::journey::worker::FeedKey;
     use flare_model::feed::{Action, Saved, Standing, State, Trouble};
     use flare_model::ids::{Ordinal, Seq};
     use tokio::task::LocalSet;
@@ -100,7 +100,7 @@ mod tests {
 
     /// A subscription whose document was first tried an hour ago, a minute ago for the last time, and is due in a minute.
     fn tried(thread: &Thread, standstill: Standstill) -> FeedKey {
-        let now = thread.shard.borrow().now();
+        let now = thread.worker.borrow().now();
         let trouble = Trouble {
             attempts: 2,
             first_attempt_at: now.moved(-HOUR),
@@ -123,11 +123,11 @@ mod tests {
     }
 
     /// How long ago the document was first tried, and in how long it is due, in whole minutes.
-    fn times(shard: &Shard, entry: FeedKey) -> (i64, i64) {
-        let standing = &shard.subscribers[entry.0].lanes[0].feed.waiting()[&Ordinal(1)];
+    fn times(worker: &Worker, entry: FeedKey) -> (i64, i64) {
+        let standing = &worker.subscribers[entry.0].lanes[0].feed.waiting()[&Ordinal(1)];
         let first = standing.trouble.as_ref().expect("it was tried").first_attempt_at;
         let minutes = |millis: i64| (millis + 30_000).div_euclid(60_000);
-        let now = shard.now().millis();
+        let now = worker.now().millis();
         let due = standing.due().expect("it waits").millis();
         (minutes(now - first.millis()), minutes(due - now))
     }
@@ -138,13 +138,13 @@ mod tests {
             for hours in [100, -100] {
                 let thread = Thread::new();
                 let entry = tried(&thread, Standstill::None);
-                let mut shard = thread.shard.borrow_mut();
-                let (before, offset) = (times(&shard, entry), shard.offset + hours * HOUR);
+                let mut worker = thread.worker.borrow_mut();
+                let (before, offset) = (times(&worker, entry), worker.offset + hours * HOUR);
                 assert_eq!(before, (60, 1));
-                shard.clock_moved(offset);
-                assert_eq!(times(&shard, entry), before);
-                let due = shard.subscribers[entry.0].lanes[0].feed.waiting()[&Ordinal(1)].due();
-                let mut alarms = shard.alarms.iter().map(|Reverse((_, alarm))| alarm);
+                worker.clock_moved(offset);
+                assert_eq!(times(&worker, entry), before);
+                let due = worker.subscribers[entry.0].lanes[0].feed.waiting()[&Ordinal(1)].due();
+                let mut alarms = worker.alarms.iter().map(|Reverse((_, alarm))| alarm);
                 assert!(alarms.any(|alarm| matches!(alarm, Alarm::Retry(.., at) if Some(*at) == due)));
             }
         };
@@ -157,13 +157,13 @@ mod tests {
             for hours in [100, -100] {
                 let thread = Thread::new();
                 let entry = tried(&thread, Standstill::None);
-                let mut shard = thread.shard.borrow_mut();
-                let paused_at = shard.now();
-                shard.stand(entry.1, Standstill::Paused, None);
-                let offset = shard.offset + hours * HOUR;
-                shard.clock_moved(offset);
-                shard.stand(entry.1, Standstill::None, Some(paused_at));
-                assert_eq!(times(&shard, entry).0, 60);
+                let mut worker = thread.worker.borrow_mut();
+                let paused_at = worker.now();
+                worker.stand(entry.1, Standstill::Paused, None);
+                let offset = worker.offset + hours * HOUR;
+                worker.clock_moved(offset);
+                worker.stand(entry.1, Standstill::None, Some(paused_at));
+                assert_eq!(times(&worker, entry).0, 60);
             }
         };
         LocalSet::new().run_until(all).await;
@@ -174,12 +174,12 @@ mod tests {
         let all = async {
             let thread = Thread::new();
             let entry = tried(&thread, Standstill::Paused);
-            let mut shard = thread.shard.borrow_mut();
-            let paused_at = shard.now().moved(-HOUR / 2);
-            let offset = shard.offset + 100 * HOUR;
-            shard.clock_moved(offset);
-            shard.stand(entry.1, Standstill::None, Some(paused_at));
-            assert_eq!(times(&shard, entry).0, 30);
+            let mut worker = thread.worker.borrow_mut();
+            let paused_at = worker.now().moved(-HOUR / 2);
+            let offset = worker.offset + 100 * HOUR;
+            worker.clock_moved(offset);
+            worker.stand(entry.1, Standstill::None, Some(paused_at));
+            assert_eq!(times(&worker, entry).0, 30);
         };
         LocalSet::new().run_until(all).await;
     }

@@ -31,18 +31,18 @@ use crate::journey::reading::loading::Era;
 use crate::journey::reading::pages::Pages;
 use crate::journey::reading::states::States;
 use crate::journey::sending::connection::{Dialler, ReadLimits};
-use crate::journey::shard::breaker::BreakerSettings;
-use crate::journey::shard::hosts::{Host, Starved};
-use crate::journey::shard::parking::Parking;
 use crate::journey::subscriber::Subscriber;
 use crate::journey::subscriber::compiled::HostKey;
 use crate::journey::tail::Rung;
+use crate::journey::worker::breaker::BreakerSettings;
+use crate::journey::worker::hosts::{Host, Starved};
+use crate::journey::worker::parking::Parking;
 use crate::observe::Desk;
 use crate::steps;
 use crate::telemetry::Tracer;
 
-/// What all delivery threads share.
-pub struct Shared {
+/// What a delivery thread works with. Each has one of its own; what is behind an `Arc` in it is the same for all of them.
+pub struct Tools {
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// For jitter.
@@ -58,7 +58,7 @@ pub struct Shared {
     /// How much of answers is read.
     pub read_limits: ReadLimits,
     /// Settings.
-    pub limits: ShardLimits,
+    pub limits: WorkerLimits,
     /// What all threads together may have open.
     pub caps: Arc<Caps>,
     /// What the node is told: clients that fail, decisions, fatal errors.
@@ -71,7 +71,7 @@ pub struct Shared {
 
 /// Bounds of a delivery thread.
 #[derive(Clone, Copy, Debug)]
-pub struct ShardLimits {
+pub struct WorkerLimits {
     /// How long opening one may take.
     pub connect_timeout: Duration,
     /// How long an idle one is kept.
@@ -99,11 +99,11 @@ pub struct ShardLimits {
 }
 
 /// One delivery thread's state.
-pub struct Shard {
+pub struct Worker {
     /// Which thread this is.
     pub thread: usize,
-    /// What all threads share.
-    pub shared: Arc<Shared>,
+    /// What it works with.
+    pub tools: Arc<Tools>,
     /// By how many milliseconds the wall clock is ahead of the monotonic one, as far as this thread was told.
     pub(super) offset: i64,
     /// Its subscriptions.
@@ -143,7 +143,7 @@ pub struct Shard {
     pub(super) eras: Era,
     /// The owner of every task of this thread.
     pub tasks: TaskTracker,
-    me: Weak<RefCell<Shard>>,
+    me: Weak<RefCell<Worker>>,
 }
 
 /// A feed: the subscription's place on its thread, which subscription that was, and the lane.
@@ -212,15 +212,15 @@ pub enum Alarm {
     Leases(usize, SubscriptionNumber),
 }
 
-impl Shard {
+impl Worker {
     /// A thread with nothing to do.
-    pub fn new(thread: usize, shared: Arc<Shared>, tasks: TaskTracker) -> Rc<RefCell<Shard>> {
-        let states = States::new(shared.limits.state_bytes, shared.limits.state_limit);
-        let offset = steps::offset(&*shared.clock);
+    pub fn new(thread: usize, tools: Arc<Tools>, tasks: TaskTracker) -> Rc<RefCell<Worker>> {
+        let states = States::new(tools.limits.state_bytes, tools.limits.state_limit);
+        let offset = steps::offset(&*tools.clock);
         Rc::new_cyclic(|me| {
-            RefCell::new(Shard {
+            RefCell::new(Worker {
                 thread,
-                shared,
+                tools,
                 offset,
                 subscribers: Slab::new(),
                 by_number: HashMap::new(),
@@ -247,8 +247,8 @@ impl Shard {
     }
 
     /// A way to this thread's state for a task of its own.
-    pub fn handle(&self) -> Rc<RefCell<Shard>> {
-        self.me.upgrade().expect("the shard lives as long as its thread")
+    pub fn handle(&self) -> Rc<RefCell<Worker>> {
+        self.me.upgrade().expect("the worker lives as long as its thread")
     }
 
     /// The subscriber at a key, unless it is another one by now.
@@ -388,10 +388,10 @@ impl Shard {
 
     /// Sets the alarm of a document that waits. A due time too far away comes from a clock that jumped.
     pub fn schedule_retry(&mut self, key: usize, lane: u8, ordinal: Ordinal) {
-        let monotonic = self.shared.clock.monotonic();
+        let monotonic = self.tools.clock.monotonic();
         let now = self.moment(monotonic);
         let Some(subscriber) = self.subscribers.get_mut(key) else { return };
-        let longest = subscriber.longest_wait(self.shared.limits.passive.maximum_lease);
+        let longest = subscriber.longest_wait(self.tools.limits.passive.maximum_lease);
         let number = subscriber.compiled.number;
         let slot = subscriber.lanes.get_mut(lane);
         let Some(standing) = slot.and_then(|slot| slot.feed.waiting().get(&ordinal)) else { return };
@@ -407,7 +407,7 @@ impl Shard {
 
     /// Handles what is due and answers when the next alarm is.
     pub fn ring_alarms(&mut self) -> Option<Duration> {
-        let now = self.shared.clock.monotonic();
+        let now = self.tools.clock.monotonic();
         while let Some(Reverse((at, _))) = self.alarms.peek() {
             if *at > now {
                 return Some(*at - now);
