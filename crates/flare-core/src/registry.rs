@@ -11,7 +11,7 @@ use flare_model::subscription::Stored;
 use flare_model::url::DocumentUrl;
 use parking_lot::RwLock;
 
-use crate::journey::Compiled;
+use crate::notification::compiled::Compiled;
 
 /// A subscription as the node knows it.
 pub struct Subscription {

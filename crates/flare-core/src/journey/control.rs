@@ -20,9 +20,9 @@ use crate::journey::permits::concurrency::Common;
 use crate::journey::sending::errand::Errand;
 use crate::journey::sending::trial::{Trial, Tried};
 use crate::journey::subscriber::Standstill;
-use crate::journey::subscriber::compiled::{Compiled, HostKey};
 use crate::journey::subscriber::placement::Placement;
 use crate::journey::thread::decision::Decision;
+use crate::notification::compiled::{Compiled, HostKey};
 
 /// A request to a delivery thread. All of them are small and quick.
 pub enum Command {

@@ -6,7 +6,6 @@
 
 pub mod accept;
 mod asking;
-mod change;
 mod control;
 pub mod passive;
 mod permits;
@@ -35,22 +34,19 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use asking::examine::{Examined, ListOwed, Owed};
 pub use asking::survey::{Notable, Survey};
-pub use change::Change;
 pub use control::{Command, Event, Inspection, Needs, Owes, Report};
 pub use rearrange::Reopened;
 pub use sending::connection::{Answer, Dialler, ReadLimits};
 pub use sending::courier::Job;
-pub use sending::message::{self, replay_id};
-pub use sending::signature::Signer;
 pub use sending::trial::{Trial, Tried};
 pub use settling::judge::Ending;
 pub use subscriber::Standstill;
-pub use subscriber::compiled::{Compiled, HostKey};
 pub use thread::decision::Decision;
 pub use worker::WorkerLimits;
 pub use worker::breaker::BreakerSettings;
 
 use crate::door::{Chance, Clock};
+use crate::notification::compiled::{Compiled, HostKey};
 use crate::observe::{self, Observe};
 use crate::steps;
 use crate::telemetry::Tracer;

@@ -17,8 +17,8 @@ use tokio::sync::oneshot;
 use crate::journey::Journey;
 use crate::journey::control::Command;
 use crate::journey::subscriber::Standstill;
-use crate::journey::subscriber::compiled::Compiled;
 use crate::journey::subscriber::placement::{Home, Merge, Placement};
+use crate::notification::compiled::Compiled;
 
 /// Lanes as the store has them, and how their subscription stands.
 pub struct Reopened {

@@ -13,8 +13,8 @@ use flare_provider::Witness;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 
-use crate::journey::change::Change;
 use crate::journey::permits::caps::Call;
+use crate::notification::change::Change;
 use crate::observe::Counts;
 use crate::telemetry::Tracer;
 

@@ -14,7 +14,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::redact;
-use crate::journey::{Compiled, Ending, Job, message};
+use crate::journey::{Ending, Job};
+use crate::notification::compiled::Compiled;
+use crate::notification::message;
 
 /// How an attempt ended, and when.
 #[derive(Clone, Copy)]

@@ -11,7 +11,7 @@ use flare_model::subscription::{Draft, Limits, check};
 use flare_model::time::Timestamp;
 
 use super::attempt::{Entry, Exchange, Id, Outcome, Phases};
-use crate::journey::Compiled;
+use crate::notification::compiled::Compiled;
 
 /// A subscription with this number.
 pub fn compiled(number: u64) -> Arc<Compiled> {

@@ -106,7 +106,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::journey::Compiled;
+    use crate::notification::compiled::Compiled;
     use crate::observe::fixture::{compiled, entry};
 
     fn trail(quantity: usize, bytes: usize) -> Trail {

@@ -14,7 +14,8 @@ use serde::{Serialize, Serializer};
 
 use super::attempt::{Entry, Exchange, Outcome, Spans};
 use super::redact;
-use crate::journey::{Compiled, replay_id};
+use crate::notification::compiled::Compiled;
+use crate::notification::message::replay_id;
 
 /// One attempt in a list, or live.
 #[derive(Serialize, JsonSchema)]

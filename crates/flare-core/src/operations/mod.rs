@@ -39,8 +39,9 @@ use watching::trouble::Trouble;
 
 use crate::config::{Config, Entry};
 use crate::door::Clock;
-use crate::journey::{Compiled, Event, Journey, Standstill};
+use crate::journey::{Event, Journey, Standstill};
 use crate::network::Destinations;
+use crate::notification::compiled::Compiled;
 use crate::observe::History;
 use crate::observe::count::Traffic;
 use crate::registry::{Registry, Subscription};

@@ -6,10 +6,10 @@ use std::time::Duration;
 use flare_model::document::Outcome;
 use flare_model::resource::Resource;
 
-use super::context::{Context, Flags, Parent, SpanId, TraceId};
 use super::span::{Accept, Operation, Span, What};
 use super::tracer::Tracer;
 use crate::journey::accept::Draft;
+use crate::trace::{Context, Flags, Parent, SpanId, TraceId};
 
 /// A request that is traced, or that has a trace to pass on. Dropping it ends it.
 pub struct Accepting {

@@ -1,6 +1,6 @@
 //! Telemetry by OTLP: in come changes, attempts and counters; out go traces and metrics, to a collector.
 //!
-//! Where it is off nothing of it exists, and what the hot path pays is to see that. `context` and `sampler` decide,
+//! Where it is off nothing of it exists, and what the hot path pays is to see that. `sampler` decides,
 //! `tracer` makes spans, `queue` holds them, and `export`, on a thread of its own, sends them.
 
 #![cfg_attr(
@@ -9,7 +9,6 @@
 )]
 
 mod accepting;
-mod context;
 #[cfg(feature = "otlp")]
 mod export;
 mod latest;
@@ -25,7 +24,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use accepting::Accepting;
-pub use context::{Context, SpanId};
 pub use span::Operation;
 pub use tracer::Tracer;
 

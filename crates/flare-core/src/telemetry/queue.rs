@@ -82,9 +82,9 @@ impl Queue {
 mod tests {
     use std::time::Duration;
 
-    use super::super::context::{SpanId, TraceId};
     use super::super::span::What;
     use super::*;
+    use crate::trace::{SpanId, TraceId};
 
     fn span(id: u64) -> Span {
         Span {

@@ -1,6 +1,6 @@
 //! In: the trace a change came with, if any, and a new trace's id. Out: whether spans are recorded. Pure.
 
-use super::context::{Parent, TraceId};
+use crate::trace::{Parent, TraceId};
 
 /// Which changes are traced.
 #[derive(Clone, Copy, Debug)]

@@ -9,9 +9,9 @@ use flare_model::feed::Action;
 use flare_model::resource::Resource;
 use http::HeaderValue;
 
-use super::context::{SpanId, TraceId};
-use crate::journey::Compiled;
+use crate::notification::compiled::Compiled;
 use crate::observe::{Outcome, Spans};
+use crate::trace::{SpanId, TraceId};
 
 /// Something that took time. Times are monotonic.
 pub struct Span {

@@ -16,7 +16,6 @@ use http::HeaderMap;
 use parking_lot::Mutex;
 
 use super::accepting::Accepting;
-use super::context::{Context, Flags, Parent, SpanId, TraceId};
 use super::queue::Queue;
 use super::sampler::Sampler;
 use super::span::{Attempted, Operation, Span, What};
@@ -24,6 +23,7 @@ use crate::door::{Chance, Clock};
 use crate::journey::accept::Draft;
 use crate::journey::{Ending, Job};
 use crate::observe::{Outcome, Spans};
+use crate::trace::{Context, Flags, Parent, SpanId, TraceId};
 
 /// What makes spans. There is none where telemetry is off.
 pub struct Tracer {
@@ -154,7 +154,12 @@ impl Tracer {
 
     /// A notification is handed out on a lease: the wait of its client is over, and what the client does with it is
     /// part of the wait's span, since how a lease ends may be heard in another life.
-    pub fn leased(&self, compiled: &Arc<crate::journey::Compiled>, context: &Context, first: bool) -> SpanId {
+    pub fn leased(
+        &self,
+        compiled: &Arc<crate::notification::compiled::Compiled>,
+        context: &Context,
+        first: bool,
+    ) -> SpanId {
         let spread = spread_id(context, compiled.number, 0);
         if first && context.flags.sampled() {
             self.spread(context, spread, compiled.clone(), self.clock.monotonic());
@@ -166,7 +171,7 @@ impl Tracer {
         &self,
         context: &Context,
         id: SpanId,
-        compiled: Arc<crate::journey::Compiled>,
+        compiled: Arc<crate::notification::compiled::Compiled>,
         until: Duration,
     ) {
         self.queue.push(Span {

@@ -12,9 +12,9 @@ use super::message::Message;
 use super::stream::StreamEvent;
 use super::token::Token;
 use super::{Passive, Refused};
-use crate::journey::change::Change;
-use crate::journey::sending::message as notification;
 use crate::journey::worker::Worker;
+use crate::notification::change::Change;
+use crate::notification::message as notification;
 
 const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 

@@ -12,8 +12,8 @@ use flare_model::ids::SubscriptionNumber;
 use parking_lot::Mutex;
 
 use crate::journey::permits::pool::{Permits, Threads};
-use crate::journey::subscriber::compiled::HostKey;
 use crate::journey::tail::Bell;
+use crate::notification::compiled::HostKey;
 
 /// The caps of a node.
 pub struct Caps {

@@ -9,7 +9,6 @@ use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
 use flare_model::subscription::Revisions;
 use flare_provider::OlderRevision;
 
-use crate::journey::change::Change;
 use crate::journey::control::Owes;
 use crate::journey::reading::interest;
 use crate::journey::reading::loading::insist;
@@ -17,6 +16,7 @@ use crate::journey::reading::states::Waiting;
 use crate::journey::reading::sweeping;
 use crate::journey::subscriber::FeedLane;
 use crate::journey::worker::Worker;
+use crate::notification::change::Change;
 
 /// What was found when the next revision of a document was looked for.
 pub struct Looked {

@@ -11,9 +11,9 @@ use flare_model::ids::Ordinal;
 use flare_model::time::Timestamp;
 
 use crate::door::Clock;
-use crate::journey::change::Change;
 use crate::journey::reading::states::Known;
-use crate::journey::subscriber::compiled::Compiled;
+use crate::notification::change::Change;
+use crate::notification::compiled::Compiled;
 
 /// How long the expressions of one subscription may keep its thread at a time. An evaluation is bounded, but a
 /// log full of large documents that are none of the client's is many of them.

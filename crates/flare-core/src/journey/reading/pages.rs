@@ -7,8 +7,8 @@ use flare_model::ids::{LaneId, Ordinal, Seq};
 use flare_provider::{Documents, Result, ScanLane};
 use parking_lot::Mutex;
 
-use crate::journey::change::Change;
 use crate::journey::permits::room::{Held, Room};
+use crate::notification::change::Change;
 
 /// A page of a lane, shared.
 pub struct SharedPage {

@@ -5,12 +5,12 @@ use std::time::Duration;
 use flare_model::feed::{Filled, SweepKind};
 use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
 
-use crate::journey::change::Change;
 use crate::journey::reading::interest::{self, Turn};
 use crate::journey::reading::loading::{Era, insist};
 use crate::journey::reading::take::WAITING_WHILE_STRUGGLING;
 use crate::journey::subscriber::FeedLane;
 use crate::journey::worker::{FeedKey, Worker};
+use crate::notification::change::Change;
 
 /// A sweep hands over more when fewer than so many documents of the subscription wait to be taken.
 const LOW_WATER: usize = 64;

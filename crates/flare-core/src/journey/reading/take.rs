@@ -9,7 +9,6 @@ use std::time::Duration;
 use flare_model::feed::{Attempt, Met};
 use flare_model::ids::{Ordinal, Seq};
 
-use crate::journey::change::Change;
 use crate::journey::passive::Drive;
 use crate::journey::reading::history::Due;
 use crate::journey::reading::interest::{self, Turn};
@@ -20,6 +19,7 @@ use crate::journey::sending::courier::Job;
 use crate::journey::tail::Next;
 use crate::journey::worker::breaker::Permit;
 use crate::journey::worker::{Alarm, Worker};
+use crate::notification::change::Change;
 use crate::steps;
 
 /// After so many rows with nothing to send, the other subscriptions of the host have a turn.

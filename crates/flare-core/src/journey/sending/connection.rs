@@ -23,8 +23,8 @@ use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::journey::subscriber::compiled::HostKey;
 use crate::network::Destinations;
+use crate::notification::compiled::HostKey;
 
 /// Why there is no usable answer.
 #[derive(Debug)]

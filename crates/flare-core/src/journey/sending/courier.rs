@@ -11,16 +11,16 @@ use http::HeaderMap;
 use http_body_util::Full;
 use tokio::sync::Notify;
 
-use crate::journey::change::Change;
 use crate::journey::sending::connection::{Broken, Connection};
-use crate::journey::sending::message::{self, Outgoing};
 use crate::journey::settling::judge::Ending;
-use crate::journey::subscriber::compiled::{Compiled, HostKey};
 use crate::journey::worker::hosts::TURN;
 use crate::journey::worker::moments::Lasted;
 use crate::journey::worker::{Tools, Worker};
+use crate::notification::change::Change;
+use crate::notification::compiled::{Compiled, HostKey};
+use crate::notification::message::{self, Outgoing};
 use crate::observe::Phases;
-use crate::telemetry::SpanId;
+use crate::trace::SpanId;
 
 /// One attempt, with all it takes to send it.
 pub struct Job {

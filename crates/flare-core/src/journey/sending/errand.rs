@@ -10,8 +10,8 @@ use http_body_util::Full;
 use tokio::sync::oneshot;
 
 use crate::journey::sending::connection::{Answer, Broken};
-use crate::journey::subscriber::compiled::HostKey;
 use crate::journey::worker::Tools;
+use crate::notification::compiled::HostKey;
 
 /// What is to be sent, and who wants to know what came of it.
 pub struct Errand {

@@ -4,7 +4,4 @@
 pub mod connection;
 pub mod courier;
 pub mod errand;
-pub mod event;
-pub mod message;
-pub mod signature;
 pub mod trial;

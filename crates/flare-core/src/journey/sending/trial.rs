@@ -8,12 +8,12 @@ use flare_model::time::Timestamp;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::oneshot;
 
-use crate::journey::change::Change;
 use crate::journey::sending::courier::deliver;
-use crate::journey::sending::message::{self, Outgoing};
 use crate::journey::settling::judge::Ending;
-use crate::journey::subscriber::compiled::Compiled;
 use crate::journey::worker::Tools;
+use crate::notification::change::Change;
+use crate::notification::compiled::Compiled;
+use crate::notification::message::{self, Outgoing};
 use crate::observe::{Phases, Spans};
 
 const FLARE_TEST: HeaderName = HeaderName::from_static("flare-test");

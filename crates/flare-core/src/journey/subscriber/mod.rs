@@ -1,6 +1,5 @@
 //! A subscription on its delivery thread: its feeds, what is ready to be taken, and how it has fared.
 
-pub mod compiled;
 pub mod lanes;
 pub mod pace;
 pub mod placement;
@@ -21,7 +20,6 @@ use crate::journey::reading::loading::Era;
 use crate::journey::reading::pages::{Fetched, Loaded};
 use crate::journey::reading::sweeping::Sweeping;
 use crate::journey::sending::courier::Job;
-use crate::journey::subscriber::compiled::Compiled;
 use crate::journey::subscriber::lanes::{Lanes, Noted};
 use crate::journey::subscriber::pace::{Bucket, Fortune};
 use crate::journey::subscriber::placement::Placement;
@@ -29,6 +27,7 @@ use crate::journey::subscriber::seldom::Seldom;
 use crate::journey::tail::LaneTail;
 use crate::journey::thread::decision::Decision;
 use crate::journey::worker::parking::Place;
+use crate::notification::compiled::Compiled;
 use tokio::sync::oneshot;
 
 /// So many documents are read at once for whoever takes them from a passive subscription.

@@ -7,10 +7,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use flare_model::ids::SubscriptionNumber;
+use flare_model::subscription::Mode;
 use parking_lot::RwLock;
 
 use crate::journey::control::{Inspection, Needs, Owes};
 use crate::journey::permits::concurrency::Common;
+use crate::notification::compiled::Compiled;
 
 /// How a subscription is spread: its shards over the threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +56,21 @@ impl Placement {
         let (each, over) = (total / self.shards, total % self.shards);
         let mine = (0..self.shards).filter(|shard| self.thread_of_shard(*shard) == thread);
         mine.map(|shard| each + u32::from(shard < over)).sum()
+    }
+}
+
+impl Compiled {
+    /// How it is spread over so many delivery threads.
+    pub fn placement(&self, threads: usize) -> Placement {
+        Placement { number: self.number, shards: self.shards(), threads }
+    }
+
+    /// By how many shards it is served. A passive one gets as much as it asks for, in one place.
+    pub fn shards(&self) -> u32 {
+        match self.spec.mode {
+            Mode::Active => self.spec.shards,
+            Mode::Passive => 1,
+        }
     }
 }
 

@@ -31,13 +31,13 @@ use crate::journey::sending::courier::Job;
 use crate::journey::settling::judge::Ending;
 use crate::journey::settling::recorder;
 use crate::journey::subscriber::Standstill;
-use crate::journey::subscriber::compiled::Compiled;
 use crate::journey::tail::{Bell, Tails};
 use crate::journey::thread::obey;
 use crate::journey::worker::breaker::BreakerSettings;
 use crate::journey::worker::moments::Lasted;
 use crate::journey::worker::{Tools, Worker, WorkerLimits};
 use crate::network::Destinations;
+use crate::notification::compiled::Compiled;
 use crate::observe::{self, Observe};
 
 /// How a world is to be.

@@ -25,7 +25,6 @@ use crate::journey::reading::sweeping::{self, Sweeping};
 use crate::journey::sending::errand;
 use crate::journey::sending::trial;
 use crate::journey::settling::recorder;
-use crate::journey::subscriber::compiled::Compiled;
 use crate::journey::subscriber::lanes::{Lanes, Noted};
 use crate::journey::subscriber::pace::Fortune;
 use crate::journey::subscriber::placement::Placement;
@@ -33,6 +32,7 @@ use crate::journey::subscriber::{FeedLane, Standstill, Stood, Subscriber};
 use crate::journey::tail::{Bell, Tails};
 use crate::journey::thread::decision::Decision;
 use crate::journey::worker::{Tools, Worker};
+use crate::notification::compiled::Compiled;
 
 /// Runs one delivery thread to its end.
 pub fn run(

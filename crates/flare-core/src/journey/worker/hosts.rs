@@ -11,9 +11,9 @@ use std::time::Duration;
 use crate::journey::permits::caps::Call;
 use crate::journey::permits::pool::Permits;
 use crate::journey::sending::courier;
-use crate::journey::subscriber::compiled::{Compiled, HostKey};
 use crate::journey::worker::Worker;
 use crate::journey::worker::breaker::Breaker;
+use crate::notification::compiled::{Compiled, HostKey};
 
 /// For so long a courier works for its host, even if a host that has no connection waits for one. A shorter time would
 /// have connections opened more often than used.

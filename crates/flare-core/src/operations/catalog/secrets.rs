@@ -11,7 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::door;
-use crate::journey::{Command, Signer};
+use crate::journey::Command;
+use crate::notification::signature::Signer;
 use crate::operations::App;
 use crate::operations::Done;
 use crate::vault::Closed;

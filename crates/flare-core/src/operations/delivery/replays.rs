@@ -11,7 +11,8 @@ use flare_provider::ScanLane;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::journey::{Command, Inspection, ListOwed, replay_id};
+use crate::journey::{Command, Inspection, ListOwed};
+use crate::notification::message::replay_id;
 use crate::operations::App;
 use crate::operations::Done;
 use crate::operations::Failure;

@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::door::fresh_id;
-use crate::journey::{Change, Ending, Trial};
+use crate::journey::{Ending, Trial};
+use crate::notification::change::Change;
 use crate::observe::{Exchange, Outcome, RequestView, ResponseView, Timing};
 use crate::operations::App;
 use crate::operations::Done;

@@ -16,7 +16,7 @@ use serde::Serialize;
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::door::fresh_id;
-use crate::journey::HostKey;
+use crate::notification::compiled::HostKey;
 use crate::observe::count::{Notice as Told, Post};
 use crate::operations::App;
 

@@ -10,8 +10,8 @@ use flare_model::filter::{Json, Unreadable};
 use http::HeaderValue;
 use parking_lot::Mutex;
 
-use crate::journey::sending::message::header;
-use crate::telemetry::Context;
+use crate::notification::message::header;
+use crate::trace::Context;
 
 /// A document as it was committed, shared by everyone who has to tell about it.
 pub struct Change {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-pub(super) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-pub(super) const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+pub(crate) const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// The longest `tracestate` that is passed on; the standard asks for at least this. A longer one is left out.
 const STATE_LIMIT: usize = 512;

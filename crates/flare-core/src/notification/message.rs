@@ -13,9 +13,9 @@ use http::{Request, Uri};
 use percent_encoding::{CONTROLS, percent_encode};
 use sha2::Digest;
 
-use crate::journey::change::{BodyKey, Change};
-use crate::journey::sending::event::{self, Told};
-use crate::journey::subscriber::compiled::Compiled;
+use crate::notification::change::{BodyKey, Change};
+use crate::notification::compiled::Compiled;
+use crate::notification::event::{self, Told};
 
 const FLARE_DOCUMENT: HeaderName = HeaderName::from_static("flare-document");
 const FLARE_ACTION: HeaderName = HeaderName::from_static("flare-action");
@@ -125,7 +125,7 @@ pub fn notification_id(compiled: &Compiled, url: &str, attempt: &Attempt) -> Str
 
 /// Texts that come from a url or a revision. A revision may be any text the origin wrote: control characters,
 /// which cannot stand in a header, are percent-encoded there.
-pub(in crate::journey) fn header(text: String) -> HeaderValue {
+pub(crate) fn header(text: String) -> HeaderValue {
     let text = Bytes::from(text);
     HeaderValue::from_maybe_shared(text.clone()).unwrap_or_else(|_| {
         let encoded = percent_encode(&text, CONTROLS).to_string();
@@ -134,7 +134,7 @@ pub(in crate::journey) fn header(text: String) -> HeaderValue {
 }
 
 /// What a notification tells of the document.
-pub(in crate::journey) enum Payload<'a> {
+pub(crate) enum Payload<'a> {
     /// Nothing: it is deleted, or the subscription does not want it.
     Nothing,
     /// The document.
@@ -152,7 +152,7 @@ pub(in crate::journey) enum Payload<'a> {
 
 impl Payload<'_> {
     /// Its bytes and their type.
-    pub(in crate::journey) fn parts(&self) -> (Bytes, &'static str) {
+    pub(crate) fn parts(&self) -> (Bytes, &'static str) {
         match self {
             Payload::Nothing => (Bytes::new(), JSON),
             Payload::Document(bytes) => (Bytes::clone(bytes), JSON),
@@ -241,15 +241,12 @@ fn envelope(compiled: &Compiled, document: &Document, action: Action, payload: &
     out.freeze()
 }
 
-pub(in crate::journey) fn put_json(out: &mut BytesMut, value: &(impl serde::Serialize + ?Sized)) {
+pub(crate) fn put_json(out: &mut BytesMut, value: &(impl serde::Serialize + ?Sized)) {
     serde_json::to_writer(out.writer(), value).expect("writing to memory does not fail");
 }
 
 /// The values of one's own, with what the document inserts into them.
-pub(in crate::journey) fn data(
-    compiled: &Compiled,
-    document: &Document,
-) -> serde_json::Map<String, serde_json::Value> {
+pub(crate) fn data(compiled: &Compiled, document: &Document) -> serde_json::Map<String, serde_json::Value> {
     let values = compiled.resource.values(&document.url);
     let revision = document.revision.to_string();
     let scalar = |template: &ScalarTemplate| match template {

@@ -8,8 +8,8 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::Value;
 
-use crate::journey::sending::message::{Payload, data, put_json, replay_id};
-use crate::journey::subscriber::compiled::Compiled;
+use crate::notification::compiled::Compiled;
+use crate::notification::message::{Payload, data, put_json, replay_id};
 
 /// The type of a body that is a whole event.
 pub const STRUCTURED: &str = "application/cloudevents+json";

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use flare_model::ids::{SubscriptionId, SubscriptionNumber};
 use flare_model::resource::Resource;
-use flare_model::subscription::{Mode, Spec, Target};
+use flare_model::subscription::{Spec, Target};
 use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use sha2::{Digest, Sha256};
 
-use crate::journey::sending::signature::Signer;
-use crate::journey::subscriber::placement::Placement;
+use crate::notification::signature::Signer;
 
 /// Where a connection goes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -107,21 +106,6 @@ impl Compiled {
     /// The same, with what signs its notifications.
     pub fn signed(self, signer: Arc<Signer>) -> Compiled {
         Compiled { signer, ..self }
-    }
-}
-
-impl Compiled {
-    /// How it is spread over so many delivery threads.
-    pub fn placement(&self, threads: usize) -> Placement {
-        Placement { number: self.number, shards: self.shards(), threads }
-    }
-
-    /// By how many shards it is served. A passive one gets as much as it asks for, in one place.
-    pub fn shards(&self) -> u32 {
-        match self.spec.mode {
-            Mode::Active => self.spec.shards,
-            Mode::Passive => 1,
-        }
     }
 }
 
