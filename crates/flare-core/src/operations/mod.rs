@@ -1,27 +1,26 @@
 //! What can be done with Flare's entities, whoever asks: checked, stored, and made known to the journey.
 
+mod app;
 mod catalog;
+mod chores;
 mod delivery;
 mod documents;
 mod housekeeping;
 mod watching;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use flare_model::ids::{FeedId, ResourceId, ResourceNumber, SubscriptionId, SubscriptionNumber};
 use flare_model::invalid::Invalid;
 use flare_model::resource::{Resource, ResourceView};
-use flare_model::subscription::{Limits, Stored, check, fitting, lowered};
-use flare_model::time::Timestamp;
-use flare_provider::{Entity, EntityKind, ErrorKind, ProviderError, Store};
-use http::HeaderValue;
-use tokio_util::sync::CancellationToken;
+use flare_model::subscription::{Stored, check, fitting, lowered};
+use flare_provider::{Entity, EntityKind, ErrorKind, ProviderError};
 
+pub use app::{About, App, Inboxes, Parts};
 pub use catalog::changes::Changes;
 pub use catalog::secrets::{Rotation, RotationDraft};
-pub use catalog::shards::Rearrangements;
 pub use catalog::subscriptions::{StatusView, SweepView};
+pub use chores::{Chore, Chores, OnFailure, When};
 pub use delivery::dead_letters::DeadLetterView;
 pub use delivery::passive::{
     DeliverQuery, DeliverView, ReserveQuery, ReserveView, SettleDraft, SettleView, StreamQuery,
@@ -32,23 +31,11 @@ pub use documents::drift::{DriftQuery, DriftView, Place};
 pub use documents::filters::{Trial, TrialView};
 pub use documents::holders::{HolderView, HoldersQuery};
 pub use documents::search::{FoundView, SearchQuery};
-use housekeeping::behind::Behind;
-pub use housekeeping::notices::Notices;
 pub use watching::overview::{OverviewView, Standing, SubscriptionQuery};
-use watching::trouble::Trouble;
 
-use crate::config::{Config, Entry};
-use crate::door::Clock;
-use crate::journey::{Event, Journey, Standstill};
-use crate::network::Destinations;
+use crate::journey::{Event, Standstill};
 use crate::notification::compiled::Compiled;
-use crate::observe::History;
-use crate::observe::count::Traffic;
-use crate::registry::{Registry, Subscription};
-use crate::steps::Steps;
-use crate::telemetry::{Telemetry, Tracer};
-use crate::vault::Vault;
-use crate::version::Version;
+use crate::registry::Subscription;
 
 /// Why an operation was not done.
 #[derive(Debug, thiserror::Error)]
@@ -76,141 +63,7 @@ pub enum Failure {
 /// The result of an operation.
 pub type Done<T> = Result<T, Failure>;
 
-/// Everything an operation needs.
-pub struct App {
-    /// The configuration.
-    pub config: Config,
-    /// The time.
-    pub clock: Arc<dyn Clock>,
-    /// How the wall clock was set meanwhile.
-    pub steps: Steps,
-    /// Where everything is.
-    pub store: Store,
-    /// The catalog in memory.
-    pub registry: Registry,
-    /// The running journey.
-    pub journey: Journey,
-    /// Which addresses clients may have.
-    pub destinations: Destinations,
-    /// What happened lately, for plots.
-    pub history: History,
-    /// Where the API listens: as configured, or where that leaves it open the port that it got.
-    pub address: SocketAddr,
-    /// What was asked over HTTP.
-    traffic: Arc<Traffic>,
-    /// When the process began.
-    pub started_at: Timestamp,
-    /// Cancelled when the node stops.
-    pub stop: CancellationToken,
-    /// The owner of what changes something.
-    pub changes: Changes,
-    /// The effective configuration as it is shown: secrets redacted, each value with where it came from.
-    pub settings: Vec<Entry>,
-    /// Which Flare this is.
-    pub version: Version,
-    /// Who fails or is disabled.
-    trouble: Trouble,
-    /// Traces and metrics for a collector, where one is configured.
-    pub telemetry: Option<Telemetry>,
-    /// The part of it that every request asks for.
-    tracer: Option<Arc<Tracer>>,
-    /// Which feeds are behind, and since when.
-    behind: Behind,
-    /// What seals secrets.
-    vault: Vault,
-    limits: Limits,
-    user_agent: HeaderValue,
-    notices: Notices,
-    rearrangements: Rearrangements,
-    /// Changes of the catalog happen one after the other, so that memory and store agree.
-    catalog: tokio::sync::Mutex<()>,
-    /// What metrics say of the store and the process, for a few seconds.
-    measured: tokio::sync::Mutex<watching::metrics::Measured>,
-    /// Tests under way.
-    tests: tokio::sync::Semaphore,
-}
-
 impl App {
-    /// Puts the parts together; [`App::load`] comes next.
-    #[expect(clippy::too_many_arguments, reason = "the parts of a node, put together in one place")]
-    pub fn new(
-        version: Version,
-        config: Config,
-        clock: Arc<dyn Clock>,
-        store: Store,
-        journey: Journey,
-        destinations: Destinations,
-        notices: Notices,
-        rearrangements: Rearrangements,
-        vault: Vault,
-        telemetry: Option<Telemetry>,
-    ) -> App {
-        let delivery = &config.delivery;
-        let limits = Limits {
-            default_timeout: delivery.default_timeout,
-            maximum_timeout: delivery.maximum_timeout,
-            default_concurrency: delivery.default_concurrency,
-            maximum_concurrency: delivery.maximum_concurrency,
-        };
-        let user_agent = HeaderValue::from_str(&config.http.client.user_agent.value())
-            .expect("the configuration checked the user agent");
-        let started_at = clock.now();
-        let steps = Steps::new(&*clock);
-        let history = History::new(clock.clone(), config.history.sizes());
-        let tests = tokio::sync::Semaphore::new(delivery.tests);
-        let changes = Changes::new(config.http.server.max_connections);
-        App {
-            version,
-            address: config.http.server.addr,
-            settings: Vec::new(),
-            trouble: Trouble::default(),
-            config,
-            clock,
-            steps,
-            store,
-            registry: Registry::default(),
-            journey,
-            destinations,
-            history,
-            traffic: Arc::default(),
-            started_at,
-            stop: CancellationToken::new(),
-            changes,
-            tracer: telemetry.as_ref().map(Telemetry::tracer),
-            telemetry,
-            behind: Behind::default(),
-            vault,
-            limits,
-            user_agent,
-            notices,
-            rearrangements,
-            catalog: tokio::sync::Mutex::default(),
-            measured: tokio::sync::Mutex::default(),
-            tests,
-        }
-    }
-
-    /// With what the page of settings shows.
-    pub fn showing(self, settings: Vec<Entry>) -> App {
-        App { settings, ..self }
-    }
-
-    /// At the address that it really has.
-    pub fn listening_on(self, address: SocketAddr) -> App {
-        App { address, ..self }
-    }
-
-    /// With what is counted of HTTP.
-    pub fn counting(self, traffic: Arc<Traffic>) -> App {
-        App { traffic, ..self }
-    }
-
-    /// What makes spans, where telemetry is on.
-    #[inline]
-    pub fn tracer(&self) -> Option<&Arc<Tracer>> {
-        self.tracer.as_ref()
-    }
-
     /// Reads the whole catalog and takes all feeds over.
     pub async fn load(&self) -> Result<(), ProviderError> {
         // What is read of a batch is in memory twice for a moment, and with it the feeds of all its lanes.
@@ -301,7 +154,7 @@ impl App {
     }
 
     /// Tells the operator what delivery threads tell, until they are gone.
-    pub async fn follow_events(&self, mut events: tokio::sync::mpsc::Receiver<Event>) {
+    async fn follow_events(self: Arc<App>, mut events: tokio::sync::mpsc::Receiver<Event>) {
         while let Some(event) = events.recv().await {
             match event {
                 Event::Failing { id, since, at } => {

@@ -83,7 +83,7 @@ pub async fn handle(State(app): AppState) -> Result<Response, ApiError> {
     let uptime = std::time::Duration::from_secs(app.clock.monotonic().as_secs());
     let seconds = |time: Timestamp| time.millis().div_euclid(1000);
     let view = NodeView {
-        version: app.version,
+        version: app.about.version,
         start_time_epoch_secs: seconds(app.started_at),
         current_time_epoch_secs: seconds(now),
         clock: ClockView::of(app.steps.seen()),

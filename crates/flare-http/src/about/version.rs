@@ -28,7 +28,7 @@ pub async fn handle(State(app): AppState, headers: HeaderMap) -> Response {
     let is_browser = headers.get(ACCEPT).is_some_and(|accept| accept.as_bytes().starts_with(b"text/html"));
     let mut response = match is_browser && app.config.ui.enabled {
         true => Redirect::to(HOME).into_response(),
-        false => body::answer(StatusCode::OK, &Hello { name: "Flare", version: app.version }),
+        false => body::answer(StatusCode::OK, &Hello { name: "Flare", version: app.about.version }),
     };
     response.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
     response

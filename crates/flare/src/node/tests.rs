@@ -10,11 +10,13 @@ use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::subscription::Status;
 use flare_model::url::DocumentUrl;
 use flare_provider::faulty::{self, Fault, Faulty};
+use flare_provider::memory::Memory;
 use flare_provider::{EntityKind, ErrorKind};
 use serde_json::json;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::JoinSet;
 
 const LOST: Fault = Fault::After(ErrorKind::Unavailable);
 const REFUSED: Fault = Fault::Before(ErrorKind::Unavailable);
@@ -35,24 +37,22 @@ impl Scene {
         let faults = faulty::Plan::quiet();
         let store = Faulty::wrap(Memory::new().store(), faults.clone());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::of_process());
-        let (report, _, _) = Report::new();
+        let (report, _, events) = Report::new();
         let destinations = Destinations::new(&config.network, true);
         let plan = plan(&config, 2, store.clone(), clock.clone(), &destinations, report).unwrap();
-        let journey = Journey::start(plan).await.unwrap();
-        let vault = Vault::open(&config).unwrap();
-        let (notices, rearrangements) = (Notices::new().0, Rearrangements::new().0);
-        let app = App::new(
-            version::THIS,
+        let (app, _) = App::new(Parts {
+            about: About { version: version::THIS, address: config.http.server.addr, settings: Vec::new() },
+            journey: Journey::start(plan).await.unwrap(),
+            vault: Vault::open(&config).unwrap(),
+            changes: Changes::new(config.http.server.max_connections),
             config,
             clock,
             store,
-            journey,
+            events,
             destinations,
-            notices,
-            rearrangements,
-            vault,
-            None,
-        );
+            telemetry: None,
+            traffic: Arc::default(),
+        });
         let app = Arc::new(app);
         let resource = app.create_resource(endpoint("http://origin.test/users/{id}")).await.unwrap();
         Scene { resource: resource.id().clone(), app, faults }
@@ -240,8 +240,7 @@ async fn what_a_thread_decided_is_so_at_once_and_kept_until_it_can_be_stored() {
     let (_client, url) = client(answer.clone()).await;
     let id = scene.subscribe_at(&url).await.unwrap().id().clone();
     let mut chores = JoinSet::new();
-    let app = scene.app.clone();
-    chores.spawn(async move { app.carry_out_decisions().await });
+    chores.spawn(scene.app.clone().carry_out_decisions());
     scene.faults.always("catalog.replace", REFUSED);
     scene.put(1).await;
     let status = scene.until_status(&id, "disabled").await;
@@ -279,8 +278,7 @@ async fn a_subscription_that_is_stored_otherwise_is_disabled_all_the_same_and_ho
     scene.faults.once("catalog.replace", LOST);
     unavailable(scene.patch(&stale, json!({"delivery": {"timeout": "7s"}})).await);
     let mut chores = JoinSet::new();
-    let app = scene.app.clone();
-    chores.spawn(async move { app.carry_out_decisions().await });
+    chores.spawn(scene.app.clone().carry_out_decisions());
     scene.put(1).await;
     let stored = async {
         while !scene.is_stored_as_disabled(&stale) || !scene.is_stored_as_disabled(&other) {

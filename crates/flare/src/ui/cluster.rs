@@ -73,7 +73,7 @@ impl Node {
                 .map_or(version::BUILD_TIME.to_owned(), text::moment),
             started: text::moment(app.started_at),
             uptime: text::fine(uptime),
-            address: app.address.to_string(),
+            address: app.about.address.to_string(),
             store: format!("{:?}", app.config.provider.store).to_lowercase(),
             path: app.config.provider.embedded.path.display().to_string(),
             cores: cores as u64,

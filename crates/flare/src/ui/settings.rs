@@ -33,7 +33,7 @@ struct Row {
 /// Shows the settings.
 pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, PageError> {
     let mut groups: Vec<Group> = Vec::new();
-    for Entry { key, value, origin } in &app.settings {
+    for Entry { key, value, origin } in &app.about.settings {
         let (section, name) = key.rsplit_once('.').unwrap_or(("", key));
         let is_default = *origin == Origin::Default;
         let row =

@@ -1,6 +1,7 @@
 //! The number of a subscription's shards has changed: its lanes go to other delivery threads, while it works.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use flare_model::ids::{FeedId, SubscriptionId};
 use futures_util::StreamExt;
@@ -40,7 +41,10 @@ impl App {
     }
 
     /// Spreads subscriptions anew, side by side, until the node stops: one whose client hangs holds up no other.
-    pub async fn rearrange(&self, mut changed: mpsc::Receiver<SubscriptionId>) {
+    pub(in crate::operations) async fn rearrange(
+        self: Arc<App>,
+        mut changed: mpsc::Receiver<SubscriptionId>,
+    ) {
         // Bound of all three: each subscription once.
         let (mut moving, mut again) = (HashSet::new(), HashSet::new());
         let mut moves = FuturesUnordered::new();

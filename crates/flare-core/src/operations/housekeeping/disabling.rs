@@ -1,6 +1,7 @@
 //! Subscriptions that Flare stops itself. In: what delivery threads have decided, or housekeeping. Out: it is stored why
 //! and since when, and the threads are told that it is.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use flare_model::ids::SubscriptionId;
@@ -18,7 +19,7 @@ const SELDOM: Duration = Duration::from_secs(10);
 impl App {
     /// Stores what delivery threads decide, until the node stops. They keep each decision until they hear that it is
     /// durable. One that cannot be stored holds up no other: it is left for the next round.
-    pub async fn carry_out_decisions(&self) {
+    pub async fn carry_out_decisions(self: Arc<App>) {
         let mut pause = SOON;
         loop {
             let (mut left, mut why) = (0_usize, None);

@@ -2,6 +2,7 @@
 //! to `notify.url` where one is configured.
 
 use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -133,11 +134,11 @@ impl App {
 
     /// Posts notices, each tried a few times, until the node stops. One that is refused holds up only those about the
     /// same subscription.
-    pub async fn post_notices(&self, mut notices: mpsc::Receiver<Notice>) {
-        let Some(uri) = self.config.notify.url.get() else {
-            // Nothing is ever sent here without a url; the task lasts as long as the node.
-            return std::future::pending().await;
-        };
+    pub(in crate::operations) async fn post_notices(
+        self: Arc<App>,
+        uri: Uri,
+        mut notices: mpsc::Receiver<Notice>,
+    ) {
         let (host, room) = (HostKey::of(&uri), Semaphore::new(AT_ONCE));
         let mut outbox = Outbox::default();
         let mut posting = FuturesUnordered::new();

@@ -19,9 +19,6 @@ use crate::operations::Done;
 use crate::operations::Failure;
 use crate::registry::Subscription;
 
-/// The longest time between two looks.
-const ROUND: Duration = Duration::from_secs(60);
-
 /// Tombstones that go in one commit.
 const SLICE: usize = 1000;
 
@@ -35,22 +32,7 @@ struct Going<'a> {
 }
 
 impl App {
-    /// Keeps house until the node stops.
-    pub async fn keep_house(&self) {
-        let retention = &self.config.domain.retention;
-        let round = ROUND.min(retention.tombstones).min(retention.history);
-        loop {
-            tokio::time::sleep(round).await;
-            if let Err(failure) = self.remove_tombstones().await {
-                tracing::warn!(error = %failure, "old tombstones could not be removed, trying again later");
-            }
-            if let Err(failure) = self.trim_history().await {
-                tracing::warn!(error = %failure, "old revisions could not be removed, trying again later");
-            }
-        }
-    }
-
-    async fn remove_tombstones(&self) -> Done<()> {
+    pub(in crate::operations) async fn remove_tombstones(&self) -> Done<()> {
         for LaneState { lane, tombstones, .. } in self.store.documents.lanes().await? {
             if tombstones > 0 {
                 self.tidy_lane(lane, tombstones).await?;

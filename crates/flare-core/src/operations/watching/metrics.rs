@@ -31,7 +31,7 @@ impl App {
             self.history.watch().wait_for(Option::is_some).await.ok().and_then(|sample| sample.clone());
         let sample = sample.ok_or(Failure::Stopping)?;
         let facts = Facts {
-            sha: self.version.sha,
+            sha: self.about.version.sha,
             started_at: self.started_at,
             clock_steps: self.steps.seen().steps,
             traffic: self.traffic.clone(),

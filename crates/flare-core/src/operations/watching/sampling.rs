@@ -1,5 +1,6 @@
 //! Samples: again and again, what was counted and how everything stands goes into the history.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::MissedTickBehavior;
@@ -22,8 +23,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 
 impl App {
     /// Samples until the node stops.
-    pub async fn sample(&self) {
-        let step = self.history.sample();
+    pub(in crate::operations) async fn sample(self: Arc<App>, step: Duration) {
         let mut tick = tokio::time::interval(step);
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let (mut gauges, mut census_at, mut took) = (Gauges::default(), Duration::ZERO, Duration::ZERO);
