@@ -15,11 +15,8 @@ use flare_model::subscription::Secret;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use sha2::{Digest, Sha256};
 
-use crate::config::{Config, Store};
+use crate::config::{Config, KEY_BYTES, Store, parse_key};
 use crate::door;
-
-/// Bytes of a sealing key.
-pub const KEY_BYTES: usize = 32;
 
 /// Why a key could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -133,11 +130,6 @@ impl Vault {
         let opened = self.key.open_in_place(nonce, aad, sealed).map_err(|_| Closed::Damaged)?;
         Secret::from_bytes(opened).ok_or(Closed::Damaged)
     }
-}
-
-/// Reads the base64 of a key.
-pub fn parse_key(text: &str) -> Option<[u8; KEY_BYTES]> {
-    STANDARD.decode(text).ok()?.try_into().ok()
 }
 
 /// Writes a new key where there is none, for its owner alone. It is on stable storage before anything is sealed with

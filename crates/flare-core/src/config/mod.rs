@@ -31,7 +31,7 @@ pub use {
     choice::{LogFormat, LogLevel, LogOutput, Store, UserAgent, WebhookUrl},
     load::{Entry, Loaded},
     problem::{Origin, Problem},
-    secret::{SecretKey, Token},
+    secret::{KEY_BYTES, SecretKey, Token, parse_key},
     size::ByteSize,
     telemetry::{Attributes, CertificateFile, ExportHeaders, Protocol, Ratio, ServiceName},
 };

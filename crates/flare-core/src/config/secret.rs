@@ -3,6 +3,9 @@
 
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use super::setting::{Setting, Unfit};
 
 /// What is shown in place of a secret.
@@ -68,13 +71,16 @@ impl Setting for Token {
 /// Says that a key is not given here.
 const FILE: &str = "file";
 
+/// Bytes of a sealing key.
+pub const KEY_BYTES: usize = 32;
+
 /// A key of 32 bytes, or the word that it is in its file. Its value is never shown.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SecretKey(Option<[u8; crate::vault::KEY_BYTES]>);
+pub struct SecretKey(Option<[u8; KEY_BYTES]>);
 
 impl SecretKey {
     /// The key itself, for the one place that needs it.
-    pub fn reveal(&self) -> Option<&[u8; crate::vault::KEY_BYTES]> {
+    pub fn reveal(&self) -> Option<&[u8; KEY_BYTES]> {
         self.0.as_ref()
     }
 }
@@ -94,12 +100,17 @@ impl Setting for SecretKey {
         if text.trim() == FILE {
             return Ok(Self(None));
         }
-        crate::vault::parse_key(text.trim()).map(|key| Self(Some(key))).ok_or(Unfit::Form)
+        parse_key(text.trim()).map(|key| Self(Some(key))).ok_or(Unfit::Form)
     }
 
     fn to_toml(&self) -> toml::Value {
         if self.0.is_some() { REDACTED.into() } else { FILE.into() }
     }
+}
+
+/// Reads the base64 of a key.
+pub fn parse_key(text: &str) -> Option<[u8; KEY_BYTES]> {
+    STANDARD.decode(text).ok()?.try_into().ok()
 }
 
 #[cfg(test)]

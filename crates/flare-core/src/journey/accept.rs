@@ -61,14 +61,6 @@ impl Draft {
     pub fn write(&self) -> &Write {
         &self.write
     }
-
-    /// A draft of this write, as if it had been understood.
-    #[cfg(test)]
-    pub fn for_test(write: Write) -> Draft {
-        let url = DocumentUrl::parse(&write.url).expect("a test's url");
-        let (word, at) = (Word::Delete(None), write.at);
-        Draft { write, said: Said { url, word, at } }
-    }
 }
 
 /// Understands a word: which resource, which revision. No I/O.

@@ -22,7 +22,8 @@ use crate::journey::sending::trial::{Trial, Tried};
 use crate::journey::subscriber::Standstill;
 use crate::journey::subscriber::placement::Placement;
 use crate::journey::thread::decision::Decision;
-use crate::notification::compiled::{Compiled, HostKey};
+use crate::notification::compiled::Compiled;
+use crate::notification::host::HostKey;
 
 /// A request to a delivery thread. All of them are small and quick.
 pub enum Command {

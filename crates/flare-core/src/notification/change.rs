@@ -9,8 +9,8 @@ use flare_model::feed::Action;
 use flare_model::filter::{Json, Unreadable};
 use http::HeaderValue;
 use parking_lot::Mutex;
+use percent_encoding::{CONTROLS, percent_encode};
 
-use crate::notification::message::header;
 use crate::trace::Context;
 
 /// A document as it was committed, shared by everyone who has to tell about it.
@@ -130,4 +130,14 @@ impl Change {
         }
         body
     }
+}
+
+/// Texts that come from a url or a revision. A revision may be any text the origin wrote: control characters,
+/// which cannot stand in a header, are percent-encoded there.
+pub(crate) fn header(text: String) -> HeaderValue {
+    let text = Bytes::from(text);
+    HeaderValue::from_maybe_shared(text.clone()).unwrap_or_else(|_| {
+        let encoded = percent_encode(&text, CONTROLS).to_string();
+        HeaderValue::try_from(encoded).expect("no control character is left")
+    })
 }

@@ -9,7 +9,8 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::Value;
 
 use crate::notification::compiled::Compiled;
-use crate::notification::message::{Payload, data, put_json, replay_id};
+use crate::notification::ids::replay_id;
+use crate::notification::payload::{Payload, data, put_json};
 
 /// The type of a body that is a whole event.
 pub const STRUCTURED: &str = "application/cloudevents+json";

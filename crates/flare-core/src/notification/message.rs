@@ -3,19 +3,17 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use flare_model::document::Document;
 use flare_model::feed::{Action, Attempt, Kept};
-use flare_model::patch::PatchKind;
-use flare_model::revision::Revision;
-use flare_model::subscription::{DataTemplate, EventMode, ScalarTemplate};
+use flare_model::subscription::EventMode;
 use flare_model::time::Timestamp;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{Request, Uri};
-use percent_encoding::{CONTROLS, percent_encode};
-use sha2::Digest;
 
-use crate::notification::change::{BodyKey, Change};
+use crate::notification::change::{BodyKey, Change, header};
 use crate::notification::compiled::Compiled;
 use crate::notification::event::{self, Told};
+use crate::notification::ids::{notification_id, replay_id};
+use crate::notification::payload::{JSON, Payload, data, payload, put_json};
 
 const FLARE_DOCUMENT: HeaderName = HeaderName::from_static("flare-document");
 const FLARE_ACTION: HeaderName = HeaderName::from_static("flare-action");
@@ -28,7 +26,6 @@ const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature
 const FLARE_PATCH_FROM: HeaderName = HeaderName::from_static("flare-patch-from");
 /// How many headers most requests have beside those of the subscription.
 const OUR_HEADERS: usize = 8;
-const JSON: &str = "application/json";
 
 /// A request with its body, which is whole.
 pub type Outgoing = Request<Bytes>;
@@ -100,84 +97,6 @@ pub fn request_as(
     request
 }
 
-/// The id of a replay, as users see it.
-pub fn replay_id(number: u64) -> String {
-    format!("rpl_{number}")
-}
-
-/// The same on every attempt of the same notification, and on no other.
-pub fn notification_id(compiled: &Compiled, url: &str, attempt: &Attempt) -> String {
-    let mut hash = compiled.identity.clone();
-    hash.update(url.as_bytes());
-    hash.update([0, attempt.action as u8]);
-    hash.update(attempt.seq.0.to_be_bytes());
-    hash.update(attempt.replay.to_be_bytes());
-    let digest = hash.finalize();
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    let mut id = String::with_capacity(36);
-    id.push_str("msg_");
-    for byte in &digest[..16] {
-        id.push(HEX[usize::from(byte >> 4)] as char);
-        id.push(HEX[usize::from(byte & 15)] as char);
-    }
-    id
-}
-
-/// Texts that come from a url or a revision. A revision may be any text the origin wrote: control characters,
-/// which cannot stand in a header, are percent-encoded there.
-pub(crate) fn header(text: String) -> HeaderValue {
-    let text = Bytes::from(text);
-    HeaderValue::from_maybe_shared(text.clone()).unwrap_or_else(|_| {
-        let encoded = percent_encode(&text, CONTROLS).to_string();
-        HeaderValue::try_from(encoded).expect("no control character is left")
-    })
-}
-
-/// What a notification tells of the document.
-pub(crate) enum Payload<'a> {
-    /// Nothing: it is deleted, or the subscription does not want it.
-    Nothing,
-    /// The document.
-    Document(&'a Bytes),
-    /// The difference to what the client has.
-    Patch {
-        /// The difference.
-        bytes: Bytes,
-        /// In which words.
-        kind: PatchKind,
-        /// The revision that the client has.
-        from: &'a Revision,
-    },
-}
-
-impl Payload<'_> {
-    /// Its bytes and their type.
-    pub(crate) fn parts(&self) -> (Bytes, &'static str) {
-        match self {
-            Payload::Nothing => (Bytes::new(), JSON),
-            Payload::Document(bytes) => (Bytes::clone(bytes), JSON),
-            Payload::Patch { bytes, kind, .. } => (bytes.clone(), kind.media_type()),
-        }
-    }
-}
-
-fn payload<'a>(
-    compiled: &Compiled,
-    document: &'a Document,
-    action: Action,
-    state: Option<&'a Kept>,
-) -> Payload<'a> {
-    let content = &compiled.spec.content;
-    if !content.document || action == Action::Delete {
-        return Payload::Nothing;
-    }
-    let patch = content.patch.zip(state).and_then(|(kind, state)| {
-        let bytes = kind.between(&state.content, &document.content)?;
-        Some(Payload::Patch { bytes, kind, from: &state.revision })
-    });
-    patch.unwrap_or(Payload::Document(&document.content))
-}
-
 /// The body and its type; an event in binary mode also has headers.
 fn body(
     compiled: &Compiled,
@@ -239,23 +158,4 @@ fn envelope(compiled: &Compiled, document: &Document, action: Action, payload: &
     }
     out.put_slice(b"}");
     out.freeze()
-}
-
-pub(crate) fn put_json(out: &mut BytesMut, value: &(impl serde::Serialize + ?Sized)) {
-    serde_json::to_writer(out.writer(), value).expect("writing to memory does not fail");
-}
-
-/// The values of one's own, with what the document inserts into them.
-pub(crate) fn data(compiled: &Compiled, document: &Document) -> serde_json::Map<String, serde_json::Value> {
-    let values = compiled.resource.values(&document.url);
-    let revision = document.revision.to_string();
-    let scalar = |template: &ScalarTemplate| match template {
-        ScalarTemplate::Text(text) => text.render(&values, &revision).into(),
-        ScalarTemplate::Json(value) => value.clone(),
-    };
-    let value = |template: &DataTemplate| match template {
-        DataTemplate::One(one) => scalar(one),
-        DataTemplate::Many(many) => many.iter().map(scalar).collect::<Vec<_>>().into(),
-    };
-    compiled.spec.data.iter().map(|(name, template)| (name.clone(), value(template))).collect()
 }

@@ -14,9 +14,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::redact;
-use crate::journey::{Ending, Job};
+use crate::notification::Notification;
 use crate::notification::compiled::Compiled;
-use crate::notification::message;
+use crate::notification::ending::Ending;
+use crate::notification::ids::notification_id;
+use crate::notification::message::Outgoing;
 
 /// How an attempt ended, and when.
 #[derive(Clone, Copy)]
@@ -203,7 +205,7 @@ pub struct Exchange {
 
 impl Entry {
     /// An entry; with the whole exchange, and so many bytes of each body, where `excerpt` says so.
-    pub fn new(id: Id, job: &Job, ended: Ended<'_>, excerpt: Option<usize>) -> Entry {
+    pub fn new(id: Id, told: &Notification, ended: Ended<'_>, excerpt: Option<usize>) -> Entry {
         let Ended { ending, outcome, began, spans } = ended;
         let status = match ending {
             Ending::Answered(answer) => Some(answer.status),
@@ -211,24 +213,21 @@ impl Entry {
         };
         let exchange = excerpt.map(|excerpt| {
             // Built again, as it was sent: to keep every request in case it fails would cost those that do not.
-            let Job { compiled, change, attempt, state, .. } = job;
-            let mut request =
-                message::request(compiled, change, attempt, state.as_deref(), began, HeaderMap::new());
-            job.pass_on_trace(&mut request);
+            let request = told.request(told.state.as_deref(), began, HeaderMap::new());
             Arc::new(Exchange::of(&request, ending, excerpt))
         });
-        let document = &job.change.document;
+        let document = &told.change.document;
         Entry {
             id,
             began,
             spans,
-            action: job.attempt.action,
+            action: told.attempt.action,
             outcome,
             status,
-            attempts: job.attempt.attempts,
-            seq: job.attempt.seq,
-            replay: job.attempt.replay,
-            compiled: job.compiled.clone(),
+            attempts: told.attempt.attempts,
+            seq: told.attempt.seq,
+            replay: told.attempt.replay,
+            compiled: told.compiled.clone(),
             url: document.url.clone(),
             revision: document.revision.clone(),
             updated_at: document.updated_at,
@@ -240,7 +239,7 @@ impl Entry {
     pub fn webhook_id(&self) -> String {
         let Entry { action, seq, replay, attempts, .. } = *self;
         let attempt = Attempt { ordinal: Ordinal(0), seq, action, replay, attempts, first_attempt_at: None };
-        message::notification_id(&self.compiled, &self.url, &attempt)
+        notification_id(&self.compiled, &self.url, &attempt)
     }
 
     /// What it takes in memory, about.
@@ -251,7 +250,7 @@ impl Entry {
 
 impl Exchange {
     /// What is kept of a request and how it ended.
-    pub fn of(request: &message::Outgoing, ending: &Ending, excerpt: usize) -> Exchange {
+    pub fn of(request: &Outgoing, ending: &Ending, excerpt: usize) -> Exchange {
         let whole = request.body();
         let body = whole[..whole.len().min(excerpt)].to_vec();
         let (answer_headers, answer, error) = match ending {

@@ -30,7 +30,8 @@ pub use history::{History, Sample, Series};
 pub use tail::{News, Watcher};
 pub use view::{AttemptDetail, AttemptView, Headers, RequestView, ResponseView, Timing};
 
-use crate::journey::{Ending, Job};
+use crate::notification::Notification;
+use crate::notification::ending::Ending;
 use attempt::{Ended, Id};
 use tail::Tail;
 use trail::Trail;
@@ -134,8 +135,8 @@ pub struct Desk {
 
 impl Desk {
     /// Keeps an attempt that has ended.
-    pub fn note(&self, job: &Job, ending: &Ending, began: Timestamp, spans: Spans) {
-        let outcome = Outcome::of(&job.compiled.spec, ending);
+    pub fn note(&self, told: &Notification, ending: &Ending, began: Timestamp, spans: Spans) {
+        let outcome = Outcome::of(&told.compiled.spec, ending);
         self.counts.attempted(outcome, ending, spans.total());
         let observe = &*self.observe;
         let limits = &observe.limits;
@@ -143,10 +144,10 @@ impl Desk {
         if limits.quantity == 0 && !watched {
             return;
         }
-        observe.trails[self.thread].lock().note(job.compiled.number, outcome, |number, whole| {
+        observe.trails[self.thread].lock().note(told.compiled.number, outcome, |number, whole| {
             let id = Id::new(observe.epoch, self.thread, number);
             let ended = Ended { ending, outcome, began, spans };
-            let entry = Entry::new(id, job, ended, whole.then_some(limits.excerpt));
+            let entry = Entry::new(id, told, ended, whole.then_some(limits.excerpt));
             if watched {
                 observe.tail.tell(entry.clone());
             }

@@ -15,7 +15,7 @@ use serde::{Serialize, Serializer};
 use super::attempt::{Entry, Exchange, Outcome, Spans};
 use super::redact;
 use crate::notification::compiled::Compiled;
-use crate::notification::message::replay_id;
+use crate::notification::ids::replay_id;
 
 /// One attempt in a list, or live.
 #[derive(Serialize, JsonSchema)]

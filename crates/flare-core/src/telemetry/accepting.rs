@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use flare_model::document::Outcome;
+use flare_model::document::{Outcome, Write};
 use flare_model::resource::Resource;
 
 use super::span::{Accept, Operation, Span, What};
 use super::tracer::Tracer;
-use crate::journey::accept::Draft;
 use crate::trace::{Context, Flags, Parent, SpanId, TraceId};
 
 /// A request that is traced, or that has a trace to pass on. Dropping it ends it.
@@ -51,9 +50,9 @@ impl Accepting {
     }
 
     /// The commit begins: what changes by it carries the context.
-    pub fn committing(&mut self, drafts: &[Draft]) {
-        drafts.iter().for_each(|draft| self.tracer.expect(draft, &self.context));
-        let urls = drafts.iter().map(|draft| draft.write().url.clone()).collect();
+    pub fn committing<'a>(&mut self, writes: impl Iterator<Item = &'a Write> + Clone) {
+        writes.clone().for_each(|write| self.tracer.expect(write, &self.context));
+        let urls = writes.map(|write| write.url.clone()).collect();
         self.commit = Some((self.tracer.clock.monotonic(), urls));
     }
 

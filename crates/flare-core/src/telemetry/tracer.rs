@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use flare_model::document::{Document, Intent};
+use flare_model::document::{Document, Intent, Write};
 use flare_model::ids::SubscriptionNumber;
 use flare_model::revision::Revision;
 use http::HeaderMap;
@@ -20,8 +20,9 @@ use super::queue::Queue;
 use super::sampler::Sampler;
 use super::span::{Attempted, Operation, Span, What};
 use crate::door::{Chance, Clock};
-use crate::journey::accept::Draft;
-use crate::journey::{Ending, Job};
+use crate::notification::Notification;
+use crate::notification::compiled::Compiled;
+use crate::notification::ending::Ending;
 use crate::observe::{Outcome, Spans};
 use crate::trace::{Context, Flags, Parent, SpanId, TraceId};
 
@@ -70,8 +71,7 @@ impl Tracer {
     }
 
     /// A change is about to be committed; whoever made it calls [`Tracer::forget`] when that is over.
-    pub(super) fn expect(&self, draft: &Draft, context: &Context) {
-        let write = draft.write();
+    pub(super) fn expect(&self, write: &Write, context: &Context) {
         let (revision, deleted) = match &write.intent {
             Intent::Put { revision, .. } => (Some(revision.clone()), false),
             Intent::Delete { revision } => (revision.clone(), true),
@@ -114,27 +114,27 @@ impl Tracer {
     }
 
     /// An attempt has ended. The first one of a notification also ends the wait of its client.
-    pub fn attempted(&self, job: &Job, ending: &Ending, began: Duration, spans: Spans) {
-        let (Some(context), Some(id)) = (job.change.trace(), job.span) else { return };
+    pub fn attempted(&self, told: &Notification, ending: &Ending, began: Duration, spans: Spans) {
+        let (Some(context), Some(id)) = (told.change.trace(), told.span) else { return };
         if !context.flags.sampled() {
             return;
         }
-        let attempt = &job.attempt;
-        let spread = spread_id(context, job.compiled.number, attempt.action as u64);
+        let attempt = &told.attempt;
+        let spread = spread_id(context, told.compiled.number, attempt.action as u64);
         if attempt.attempts == 0 && attempt.replay == 0 {
-            self.spread(context, spread, job.compiled.clone(), began);
+            self.spread(context, spread, told.compiled.clone(), began);
         }
         let (status, failure) = match ending {
             Ending::Answered(answer) => (Some(answer.status), None),
             Ending::Failed { error, timed_out, .. } => (None, Some((error.clone(), *timed_out))),
         };
         let attempted = Attempted {
-            compiled: job.compiled.clone(),
-            document: job.change.document.url.clone(),
+            compiled: told.compiled.clone(),
+            document: told.change.document.url.clone(),
             action: attempt.action,
             attempts: attempt.attempts,
             replay: attempt.replay,
-            outcome: Outcome::of(&job.compiled.spec, ending),
+            outcome: Outcome::of(&told.compiled.spec, ending),
             status,
             failure,
             spans,
@@ -154,12 +154,7 @@ impl Tracer {
 
     /// A notification is handed out on a lease: the wait of its client is over, and what the client does with it is
     /// part of the wait's span, since how a lease ends may be heard in another life.
-    pub fn leased(
-        &self,
-        compiled: &Arc<crate::notification::compiled::Compiled>,
-        context: &Context,
-        first: bool,
-    ) -> SpanId {
+    pub fn leased(&self, compiled: &Arc<Compiled>, context: &Context, first: bool) -> SpanId {
         let spread = spread_id(context, compiled.number, 0);
         if first && context.flags.sampled() {
             self.spread(context, spread, compiled.clone(), self.clock.monotonic());
@@ -167,13 +162,7 @@ impl Tracer {
         spread
     }
 
-    fn spread(
-        &self,
-        context: &Context,
-        id: SpanId,
-        compiled: Arc<crate::notification::compiled::Compiled>,
-        until: Duration,
-    ) {
+    fn spread(&self, context: &Context, id: SpanId, compiled: Arc<Compiled>, until: Duration) {
         self.queue.push(Span {
             trace: context.trace,
             id,

@@ -46,24 +46,18 @@ fn document(revision: i64, deleted: bool) -> Document {
     }
 }
 
-fn draft(revision: i64) -> Draft {
+fn write(revision: i64) -> Write {
     let document = document(revision, false);
     let intent = Intent::Put { revision: document.revision, content: Bytes::new() };
-    Draft::for_test(flare_model::document::Write {
-        lane: document.lane,
-        url: document.url,
-        intent,
-        at: document.updated_at,
-        routed_by: 0,
-    })
+    Write { lane: document.lane, url: document.url, intent, at: document.updated_at, routed_by: 0 }
 }
 
 #[test]
 fn a_durable_change_claims_the_trace_of_its_own_revision_once() {
     let tracer = tracer(1.0);
     let (first, second) = (context(&tracer), context(&tracer));
-    tracer.expect(&draft(1), &first);
-    tracer.expect(&draft(2), &second);
+    tracer.expect(&write(1), &first);
+    tracer.expect(&write(2), &second);
     assert!(tracer.claim(&document(3, false)).is_none());
     assert!(tracer.claim(&document(2, true)).is_none(), "a delete is another change");
     assert_eq!(tracer.claim(&document(2, false)).unwrap().commit, second.commit);
@@ -78,7 +72,7 @@ fn a_durable_change_claims_the_trace_of_its_own_revision_once() {
 fn a_request_that_is_dropped_in_the_middle_of_its_commit_leaves_nothing_behind() {
     let tracer = tracer(1.0);
     let mut request = tracer.begin(&HeaderMap::new(), Operation::Put).unwrap();
-    request.committing(&[draft(1)]);
+    request.committing([write(1)].iter());
     assert_eq!(tracer.waiting.load(Ordering::Relaxed), 1);
     drop(request);
     assert_eq!(tracer.waiting.load(Ordering::Relaxed), 0);

@@ -213,7 +213,7 @@ async fn answer(app: &App, reads: Vec<Read>, mut span: Option<Box<Accepting>>) -
         lines.push((read.number, read.id, error));
     }
     if let Some(span) = &mut span {
-        span.committing(&drafts);
+        span.committing(drafts.iter().map(Draft::write));
     }
     let committed = app.commit(drafts).await;
     if let Some(mut span) = span {

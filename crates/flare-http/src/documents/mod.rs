@@ -7,7 +7,7 @@ mod lines;
 pub mod put;
 
 use axum::response::{IntoResponse, Response};
-use flare_core::journey::accept::Word;
+use flare_core::journey::accept::{Draft, Word};
 use flare_core::operations::App;
 use flare_core::telemetry::Accepting;
 use flare_model::document::Outcome;
@@ -60,7 +60,7 @@ async fn commit(
 ) -> Result<Outcome, ApiError> {
     let drafts = vec![app.draft(url, word)?];
     if let Some(span) = span {
-        span.committing(&drafts);
+        span.committing(drafts.iter().map(Draft::write));
     }
     let committed = app.commit(drafts).await;
     if let Some(span) = span {

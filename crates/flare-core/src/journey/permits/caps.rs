@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use crate::journey::permits::pool::{Permits, Threads};
 use crate::journey::tail::Bell;
-use crate::notification::compiled::HostKey;
+use crate::notification::host::HostKey;
 
 /// The caps of a node.
 pub struct Caps {

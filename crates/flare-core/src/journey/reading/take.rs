@@ -19,6 +19,7 @@ use crate::journey::sending::courier::Job;
 use crate::journey::tail::Next;
 use crate::journey::worker::breaker::Permit;
 use crate::journey::worker::{Alarm, Worker};
+use crate::notification::Notification;
 use crate::notification::change::Change;
 use crate::steps;
 
@@ -126,18 +127,15 @@ impl Worker {
         let driven = drive.map(Drive::begins).is_some();
         let hanging = subscriber.fortune.hangs;
         let span = change.trace().and(self.tools.tracer.as_ref()).map(|tracer| tracer.new_span());
+        let compiled = subscriber.compiled.clone();
         Job {
             key,
             lane,
-            attempt,
-            change,
-            state,
-            compiled: subscriber.compiled.clone(),
+            notification: Notification { attempt, change, state, compiled, span },
             host: subscriber.hosts[attempt.action as usize],
             offset: self.offset,
             hanging,
             driven,
-            span,
         }
     }
 

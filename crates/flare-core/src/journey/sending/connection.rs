@@ -24,7 +24,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::network::Destinations;
-use crate::notification::compiled::HostKey;
+use crate::notification::ending::Answer;
+use crate::notification::host::HostKey;
 
 /// Why there is no usable answer.
 #[derive(Debug)]
@@ -57,17 +58,6 @@ impl std::fmt::Display for Broken {
             }
         }
     }
-}
-
-/// An answer, read up to a limit.
-#[derive(Debug)]
-pub struct Answer {
-    /// Its status.
-    pub status: u16,
-    /// Its headers.
-    pub headers: HeaderMap,
-    /// The beginning of its body.
-    pub excerpt: Vec<u8>,
 }
 
 /// How much of an answer is read, and how much of it kept.

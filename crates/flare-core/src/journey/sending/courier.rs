@@ -2,40 +2,31 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
-use flare_model::feed::{Attempt, Kept};
 use flare_model::time::Timestamp;
 use http::HeaderMap;
 use http_body_util::Full;
 use tokio::sync::Notify;
 
 use crate::journey::sending::connection::{Broken, Connection};
-use crate::journey::settling::judge::Ending;
 use crate::journey::worker::hosts::TURN;
 use crate::journey::worker::moments::Lasted;
 use crate::journey::worker::{Tools, Worker};
-use crate::notification::change::Change;
-use crate::notification::compiled::{Compiled, HostKey};
-use crate::notification::message::{self, Outgoing};
+use crate::notification::Notification;
+use crate::notification::ending::Ending;
+use crate::notification::host::HostKey;
+use crate::notification::message::Outgoing;
 use crate::observe::Phases;
-use crate::trace::SpanId;
 
-/// One attempt, with all it takes to send it.
+/// One attempt, where it came from, and where it goes.
 pub struct Job {
     /// The subscription's place on its thread.
     pub key: usize,
     /// The lane.
     pub lane: u8,
     /// What to tell.
-    pub attempt: Attempt,
-    /// The document.
-    pub change: Arc<Change>,
-    /// The document as the client has it, where that is kept and certain.
-    pub state: Option<Arc<Kept>>,
-    /// The subscription as it was when the attempt began: it also ends under this version.
-    pub compiled: Arc<Compiled>,
+    pub notification: Notification,
     /// Where it goes.
     pub host: usize,
     /// How far the wall clock was ahead when it was taken, see [`Worker::clock_moved`].
@@ -44,18 +35,6 @@ pub struct Job {
     pub hanging: bool,
     /// Whether it is part of a delivery on request.
     pub driven: bool,
-    /// Its span, where the change is traced.
-    pub span: Option<SpanId>,
-}
-
-impl Job {
-    /// Puts the trace into a request, where there is one.
-    #[inline]
-    pub fn pass_on_trace(&self, request: &mut Outgoing) {
-        if let (Some(context), Some(span)) = (self.change.trace(), self.span) {
-            context.inject(span, request.headers_mut());
-        }
-    }
 }
 
 /// How an idle courier is called.
@@ -95,21 +74,18 @@ pub async fn courier(worker: Rc<RefCell<Worker>>, host: usize) {
                 let mut phases = Phases::begin(since);
                 let request = |again: bool, now, room| {
                     // The connection that broke may have carried it: then it is not certain what the client has.
-                    let state = job.state.as_deref().filter(|_| !again);
-                    let mut request =
-                        message::request(&job.compiled, &job.change, &job.attempt, state, now, room);
-                    job.pass_on_trace(&mut request);
-                    request
+                    let state = job.notification.state.as_deref().filter(|_| !again);
+                    job.notification.request(state, now, room)
                 };
-                let timeout = job.compiled.spec.timeout;
+                let timeout = job.notification.compiled.spec.timeout;
                 let ending =
                     deliver(&tools, &key, &mut connection, timeout, began, &mut phases, request).await;
                 let now = tools.clock.monotonic();
                 let lasted = Lasted { began, since, until: now };
                 let spans = phases.end(now);
-                tools.desk.note(&job, &ending, began, spans);
-                if let (Some(_), Some(tracer)) = (job.span, &tools.tracer) {
-                    tracer.attempted(&job, &ending, since, spans);
+                tools.desk.note(&job.notification, &ending, began, spans);
+                if let (Some(_), Some(tracer)) = (job.notification.span, &tools.tracer) {
+                    tracer.attempted(&job.notification, &ending, since, spans);
                 }
                 worker.borrow_mut().settle(job, &ending, lasted);
                 if now >= turn && worker.borrow().busy_courier_should_leave(host) {

@@ -9,9 +9,10 @@ use http::Request;
 use http_body_util::Full;
 use tokio::sync::oneshot;
 
-use crate::journey::sending::connection::{Answer, Broken};
+use crate::journey::sending::connection::Broken;
 use crate::journey::worker::Tools;
-use crate::notification::compiled::HostKey;
+use crate::notification::ending::Answer;
+use crate::notification::host::HostKey;
 
 /// What is to be sent, and who wants to know what came of it.
 pub struct Errand {

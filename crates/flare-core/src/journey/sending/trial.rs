@@ -9,10 +9,10 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::oneshot;
 
 use crate::journey::sending::courier::deliver;
-use crate::journey::settling::judge::Ending;
 use crate::journey::worker::Tools;
 use crate::notification::change::Change;
 use crate::notification::compiled::Compiled;
+use crate::notification::ending::Ending;
 use crate::notification::message::{self, Outgoing};
 use crate::observe::{Phases, Spans};
 

@@ -8,23 +8,7 @@ use flare_model::subscription::Spec;
 use flare_model::time::Timestamp;
 use http::header::RETRY_AFTER;
 
-use crate::journey::sending::connection::Answer;
-
-/// How an attempt ended.
-#[derive(Debug)]
-pub enum Ending {
-    /// With an answer.
-    Answered(Answer),
-    /// Without one.
-    Failed {
-        /// What went wrong, in words.
-        error: String,
-        /// Whether at least one byte of the request was written, so that the client may have processed it.
-        sent: bool,
-        /// Whether time ran out.
-        timed_out: bool,
-    },
-}
+use crate::notification::ending::Ending;
 
 /// What the answer or its absence means.
 #[derive(Debug, PartialEq)]

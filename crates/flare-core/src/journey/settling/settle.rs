@@ -6,10 +6,12 @@ use flare_model::feed::{Failure, Settled, Trouble, Verdict};
 
 use crate::journey::reading::sweeping;
 use crate::journey::sending::courier::Job;
-use crate::journey::settling::judge::{Ending, Judgement, Times, judge};
+use crate::journey::settling::judge::{Judgement, Times, judge};
 use crate::journey::subscriber::{Standstill, Subscriber};
 use crate::journey::worker::Worker;
 use crate::journey::worker::moments::Lasted;
+use crate::notification::Notification;
+use crate::notification::ending::Ending;
 
 impl Worker {
     /// Settles an attempt that ended. If the subscription is gone meanwhile, it recreates nothing.
@@ -18,14 +20,19 @@ impl Worker {
         self.ended(&mut job);
         if let Some(lost) = self.heard_of(job.host, ending) {
             self.make_up_for(job.host, lost);
-            job.attempt.first_attempt_at = job.attempt.first_attempt_at.map(|at| at.saturating_add(lost));
+            job.notification.attempt.first_attempt_at =
+                job.notification.attempt.first_attempt_at.map(|at| at.saturating_add(lost));
         }
-        let judgement = judge(&job.compiled.spec, &job.attempt, ending, times, || self.tools.chance.unit());
-        let Some(subscriber) = self.subscriber(job.key, job.compiled.number) else { return };
+        let judgement =
+            judge(&job.notification.compiled.spec, &job.notification.attempt, ending, times, || {
+                self.tools.chance.unit()
+            });
+        let Some(subscriber) = self.subscriber(job.key, job.notification.compiled.number) else { return };
         // A document that was settled before is sent on request: how old it is tells nothing of how late it comes.
         let settled = subscriber.lanes[usize::from(job.lane)].feed.cursor();
-        let asked_for = job.attempt.replay > 0 || job.attempt.attempts == 0 && job.attempt.seq <= settled;
-        let late = (!asked_for).then(|| times.ended.since(job.change.document.updated_at));
+        let asked_for = job.notification.attempt.replay > 0
+            || job.notification.attempt.attempts == 0 && job.notification.attempt.seq <= settled;
+        let late = (!asked_for).then(|| times.ended.since(job.notification.change.document.updated_at));
         count(subscriber, &job, &judgement, ending, times, monotonic);
         if subscriber.fortune.struggling() {
             subscriber.let_go_of_documents();
@@ -46,16 +53,16 @@ impl Worker {
     /// An attempt that was decided, and not begun because its host does not answer, waits without being counted.
     pub fn withhold(&mut self, mut job: Job, wait: Duration) {
         self.ended(&mut job);
-        let Some(subscriber) = self.subscriber(job.key, job.compiled.number) else { return };
+        let Some(subscriber) = self.subscriber(job.key, job.notification.compiled.number) else { return };
         if let Some(drive) = subscriber.drive_of(&job) {
             drive.withheld();
         }
         let now = self.now();
         let trouble = Box::new(Trouble {
-            attempts: job.attempt.attempts,
-            first_attempt_at: job.attempt.first_attempt_at.unwrap_or(now),
+            attempts: job.notification.attempt.attempts,
+            first_attempt_at: job.notification.attempt.first_attempt_at.unwrap_or(now),
             last_attempt_at: now,
-            action: job.attempt.action,
+            action: job.notification.attempt.action,
             status: None,
             error: Some("not sent yet: the host does not answer".to_owned()),
             response: None,
@@ -73,7 +80,7 @@ impl Worker {
         if self.stopping && self.in_flight == 0 {
             self.drained.notify_one();
         }
-        if let Some(subscriber) = self.subscriber(job.key, job.compiled.number) {
+        if let Some(subscriber) = self.subscriber(job.key, job.notification.compiled.number) {
             subscriber.in_flight -= 1;
             subscriber.lanes[usize::from(job.lane)].in_flight -= 1;
             self.give_back(job.key);
@@ -82,10 +89,10 @@ impl Worker {
 
     /// The verdict goes to the feed; what follows from it is scheduled and recorded.
     fn conclude(&mut self, job: Job, verdict: Verdict) {
-        let Job { key, lane, attempt, host, .. } = job;
+        let Job { key, lane, notification: Notification { attempt, change, .. }, host, .. } = job;
         let retry = matches!(verdict, Verdict::Retry { .. });
         if self.subscribers[key].compiled.spec.keeps_state() {
-            self.keep_state(key, lane, &attempt, &job.change.document, &verdict);
+            self.keep_state(key, lane, &attempt, &change.document, &verdict);
         }
         let subscriber = &mut self.subscribers[key];
         let again = subscriber.lanes[usize::from(lane)].feed.settle(attempt.ordinal, verdict);
@@ -149,10 +156,10 @@ impl Worker {
     fn watch_fortune(&mut self, job: &Job, times: Times) {
         let (failing_after, disable_after) =
             (self.tools.limits.failing_after, self.tools.limits.disable_after);
-        let Some(subscriber) = self.subscriber(job.key, job.compiled.number) else { return };
+        let Some(subscriber) = self.subscriber(job.key, job.notification.compiled.number) else { return };
         let Some(since) = subscriber.fortune.failing_since else {
             if std::mem::take(&mut subscriber.recovering) {
-                self.tools.report.recovered(job.compiled.id.clone(), times.ended);
+                self.tools.report.recovered(job.notification.compiled.id.clone(), times.ended);
             }
             return;
         };
@@ -162,7 +169,7 @@ impl Worker {
             !disable_after.is_zero() && failing >= disable_after && subscriber.standstill == Standstill::None;
         subscriber.recovering |= untold;
         if untold {
-            self.tools.report.failing(job.compiled.id.clone(), since, times.ended);
+            self.tools.report.failing(job.notification.compiled.id.clone(), since, times.ended);
         }
         if hopeless {
             let limit = flare_model::duration::HumanDuration(disable_after);
@@ -204,8 +211,8 @@ fn count(
             }
             subscriber.fortune.failed(times.ended, monotonic, timed_out);
             tracing::debug!(
-                subscription.id = %job.compiled.id,
-                document = %job.change.document.url,
+                subscription.id = %job.notification.compiled.id,
+                document = %job.notification.change.document.url,
                 attempt = trouble.attempts,
                 status = trouble.status,
                 error = trouble.error.as_deref(),

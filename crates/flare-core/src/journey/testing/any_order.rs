@@ -15,9 +15,9 @@ use tokio::sync::oneshot;
 use crate::door::Chance;
 use crate::journey::control::Command;
 use crate::journey::sending::courier::Job;
-use crate::journey::settling::judge::Ending;
 use crate::journey::subscriber::Standstill;
 use crate::journey::testing::world::{Small, World, taken, timed_out};
+use crate::notification::ending::Ending;
 
 const STEPS: u64 = 120;
 
@@ -142,7 +142,10 @@ impl Scene {
         let mut told = BTreeMap::new();
         for _ in 0..5_000 {
             while let Some(job) = self.open.pop().or_else(|| self.world.take()) {
-                told.insert(job.change.document.url.to_string(), job.attempt.action);
+                told.insert(
+                    job.notification.change.document.url.to_string(),
+                    job.notification.attempt.action,
+                );
                 self.world.settle(job, &ending(self));
             }
             let seen = self.world.inspect(self.number).await;

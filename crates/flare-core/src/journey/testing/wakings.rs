@@ -53,13 +53,17 @@ fn a_sweep_that_meets_a_document_in_flight_goes_on_when_that_has_ended() {
             let worker = world.worker.borrow();
             let key = worker.by_number[&number];
             let slot = &worker.subscribers[key].lanes[0];
-            (slot.sweeping == crate::journey::reading::sweeping::Sweeping::Before(open.attempt.ordinal))
-                .then_some(())
+            (slot.sweeping
+                == crate::journey::reading::sweeping::Sweeping::Before(open.notification.attempt.ordinal))
+            .then_some(())
         };
         until("the sweep stands before it", stands).await;
         world.settle(open, &taken());
         let again = world.next().await;
-        assert_eq!((again.attempt.replay, again.attempt.action), (1, Action::Update));
+        assert_eq!(
+            (again.notification.attempt.replay, again.notification.attempt.action),
+            (1, Action::Update)
+        );
         world.settle(again, &taken());
         assert!(world.inspect(number).await.sweep.is_none());
     });
@@ -88,7 +92,7 @@ fn a_page_read_before_a_feed_began_again_is_not_used() {
         let mut told = Vec::new();
         for _ in 0..8 {
             let job = world.next().await;
-            told.push(job.change.document.url.to_string());
+            told.push(job.notification.change.document.url.to_string());
             world.settle(job, &taken());
         }
         told.sort();
@@ -145,7 +149,7 @@ fn a_standing_for_a_document_that_is_gone_is_cleared_and_makes_room_for_others()
         // There is room for one that waits: it is not taken for ever.
         world.say(3, Some(1)).await;
         let job = world.next().await;
-        assert_eq!(&*job.change.document.url, "http://h/3");
+        assert_eq!(&*job.notification.change.document.url, "http://h/3");
         world.settle(job, &taken());
         until("nothing waits", || {
             let worker = world.worker.borrow();

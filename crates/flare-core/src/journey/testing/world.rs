@@ -26,9 +26,8 @@ use crate::journey::control::{Command, Inspection, Report};
 use crate::journey::passive::PassiveLimits;
 use crate::journey::permits::caps::Caps;
 use crate::journey::reading::pages::Pages;
-use crate::journey::sending::connection::{Answer, Dialler, ReadLimits};
+use crate::journey::sending::connection::{Dialler, ReadLimits};
 use crate::journey::sending::courier::Job;
-use crate::journey::settling::judge::Ending;
 use crate::journey::settling::recorder;
 use crate::journey::subscriber::Standstill;
 use crate::journey::tail::{Bell, Tails};
@@ -38,6 +37,8 @@ use crate::journey::worker::moments::Lasted;
 use crate::journey::worker::{Tools, Worker, WorkerLimits};
 use crate::network::Destinations;
 use crate::notification::compiled::Compiled;
+use crate::notification::ending::Answer;
+use crate::notification::ending::Ending;
 use crate::observe::{self, Observe};
 
 /// How a world is to be.

@@ -13,7 +13,8 @@ use crate::journey::permits::pool::Permits;
 use crate::journey::sending::courier;
 use crate::journey::worker::Worker;
 use crate::journey::worker::breaker::Breaker;
-use crate::notification::compiled::{Compiled, HostKey};
+use crate::notification::compiled::Compiled;
+use crate::notification::host::HostKey;
 
 /// For so long a courier works for its host, even if a host that has no connection waits for one. A shorter time would
 /// have connections opened more often than used.

@@ -36,7 +36,7 @@ use crate::journey::tail::Rung;
 use crate::journey::worker::breaker::BreakerSettings;
 use crate::journey::worker::hosts::{Host, Starved};
 use crate::journey::worker::parking::Parking;
-use crate::notification::compiled::HostKey;
+use crate::notification::host::HostKey;
 use crate::observe::Desk;
 use crate::steps;
 use crate::telemetry::Tracer;

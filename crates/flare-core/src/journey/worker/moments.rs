@@ -46,7 +46,8 @@ impl Worker {
     /// An attempt that was under way when the clock was set: the first one of its document moved too.
     pub fn keep_up(&self, job: &mut Job) {
         let by = self.offset.saturating_sub(job.offset);
-        job.attempt.first_attempt_at = job.attempt.first_attempt_at.map(|at| at.moved(by));
+        job.notification.attempt.first_attempt_at =
+            job.notification.attempt.first_attempt_at.map(|at| at.moved(by));
         job.offset = self.offset;
     }
 

@@ -6,7 +6,7 @@ use flare_model::feed::Verdict;
 
 use super::histogram::TIMES;
 use super::{Count, Histogram};
-use crate::journey::Ending;
+use crate::notification::ending::Ending;
 use crate::observe::Outcome;
 
 /// How attempts end, in the order of the columns of [`Thread::attempts`].

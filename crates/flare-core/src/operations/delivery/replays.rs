@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::journey::{Command, Inspection, ListOwed};
-use crate::notification::message::replay_id;
+use crate::notification::ids::replay_id;
 use crate::operations::App;
 use crate::operations::Done;
 use crate::operations::Failure;

@@ -16,8 +16,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::door::fresh_id;
-use crate::journey::{Ending, Trial};
+use crate::journey::Trial;
 use crate::notification::change::Change;
+use crate::notification::ending::Ending;
 use crate::observe::{Exchange, Outcome, RequestView, ResponseView, Timing};
 use crate::operations::App;
 use crate::operations::Done;

@@ -17,7 +17,7 @@ use serde::Serialize;
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::door::fresh_id;
-use crate::notification::compiled::HostKey;
+use crate::notification::host::HostKey;
 use crate::observe::count::{Notice as Told, Post};
 use crate::operations::App;
 

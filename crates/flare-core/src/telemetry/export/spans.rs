@@ -115,7 +115,7 @@ fn write_attempt(message: &mut Message, attempted: &Attempted) {
     attribute(message, "flare.document.url", &*attempted.document);
     attribute(message, "flare.action", attempted.action.as_str());
     if attempted.replay != 0 {
-        attribute(message, "flare.replay.id", crate::notification::message::replay_id(attempted.replay));
+        attribute(message, "flare.replay.id", crate::notification::ids::replay_id(attempted.replay));
     }
     if let Some(connect) = attempted.spans.connect() {
         attribute_seconds(message, "flare.connect.duration", connect);

@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{answer, trust};
 use crate::config::{Protocol, TelemetryConfig};
-use crate::notification::compiled::HostKey;
+use crate::notification::host::HostKey;
 use crate::version;
 
 /// The most of an answer that is read.

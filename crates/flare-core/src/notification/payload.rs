@@ -1,0 +1,79 @@
+//! What a notification tells of a document: the whole, the difference to what its client has, or nothing; and the values of
+//! one's own that a subscription adds.
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use flare_model::document::Document;
+use flare_model::feed::{Action, Kept};
+use flare_model::patch::PatchKind;
+use flare_model::revision::Revision;
+use flare_model::subscription::{DataTemplate, ScalarTemplate};
+
+use crate::notification::compiled::Compiled;
+
+/// The type of a body that is JSON, and nothing more is said of it.
+pub const JSON: &str = "application/json";
+
+/// What a notification tells of the document.
+pub(crate) enum Payload<'a> {
+    /// Nothing: it is deleted, or the subscription does not want it.
+    Nothing,
+    /// The document.
+    Document(&'a Bytes),
+    /// The difference to what the client has.
+    Patch {
+        /// The difference.
+        bytes: Bytes,
+        /// In which words.
+        kind: PatchKind,
+        /// The revision that the client has.
+        from: &'a Revision,
+    },
+}
+
+impl Payload<'_> {
+    /// Its bytes and their type.
+    pub(crate) fn parts(&self) -> (Bytes, &'static str) {
+        match self {
+            Payload::Nothing => (Bytes::new(), JSON),
+            Payload::Document(bytes) => (Bytes::clone(bytes), JSON),
+            Payload::Patch { bytes, kind, .. } => (bytes.clone(), kind.media_type()),
+        }
+    }
+}
+
+/// What a notification of an action tells. With the state that the client has, an update may be told as a patch.
+pub fn payload<'a>(
+    compiled: &Compiled,
+    document: &'a Document,
+    action: Action,
+    state: Option<&'a Kept>,
+) -> Payload<'a> {
+    let content = &compiled.spec.content;
+    if !content.document || action == Action::Delete {
+        return Payload::Nothing;
+    }
+    let patch = content.patch.zip(state).and_then(|(kind, state)| {
+        let bytes = kind.between(&state.content, &document.content)?;
+        Some(Payload::Patch { bytes, kind, from: &state.revision })
+    });
+    patch.unwrap_or(Payload::Document(&document.content))
+}
+
+pub(crate) fn put_json(out: &mut BytesMut, value: &(impl serde::Serialize + ?Sized)) {
+    serde_json::to_writer(out.writer(), value).expect("writing to memory does not fail");
+}
+
+/// The values of one's own, with what the document inserts into them.
+pub(crate) fn data(compiled: &Compiled, document: &Document) -> serde_json::Map<String, serde_json::Value> {
+    let values = compiled.resource.values(&document.url);
+    let revision = document.revision.to_string();
+    let scalar = |template: &ScalarTemplate| match template {
+        ScalarTemplate::Text(text) => text.render(&values, &revision).into(),
+        ScalarTemplate::Json(value) => value.clone(),
+    };
+    let value = |template: &DataTemplate| match template {
+        DataTemplate::One(one) => scalar(one),
+        DataTemplate::Many(many) => many.iter().map(scalar).collect::<Vec<_>>().into(),
+    };
+    compiled.spec.data.iter().map(|(name, template)| (name.clone(), value(template))).collect()
+}
