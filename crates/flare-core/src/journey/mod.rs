@@ -6,7 +6,9 @@
 
 pub mod accept;
 mod asking;
+mod connection;
 mod control;
+mod log;
 pub mod passive;
 mod permits;
 mod reading;
@@ -14,7 +16,6 @@ mod rearrange;
 mod sending;
 mod settling;
 mod subscriber;
-mod tail;
 #[cfg(test)]
 mod testing;
 mod thread;
@@ -34,9 +35,9 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use asking::examine::{Examined, ListOwed, Owed};
 pub use asking::survey::{Notable, Survey};
+pub use connection::{Dialler, ReadLimits};
 pub use control::{Command, Event, Inspection, Needs, Owes, Report};
 pub use rearrange::Reopened;
-pub use sending::connection::{Dialler, ReadLimits};
 pub use sending::trial::{Trial, Tried};
 pub use subscriber::Standstill;
 pub use thread::decision::Decision;
@@ -51,12 +52,12 @@ use crate::observe::{self, Observe};
 use crate::steps;
 use crate::telemetry::Tracer;
 use asking::census::Census;
+use log::pages::Pages;
+use log::tail::{Bell, Tails};
 use permits::caps::Caps;
 use permits::concurrency::Common;
-use reading::pages::Pages;
 use sending::errand::Errand;
 use subscriber::placement::{Homes, Merge};
-use tail::{Bell, Tails};
 use worker::Tools;
 
 /// Commands that may wait for a delivery thread. When full: whoever asks waits.

@@ -11,8 +11,8 @@ use std::sync::{Arc, Weak};
 use flare_model::ids::SubscriptionNumber;
 use parking_lot::Mutex;
 
+use crate::journey::log::tail::Bell;
 use crate::journey::permits::pool::{Permits, Threads};
-use crate::journey::tail::Bell;
 use crate::notification::host::HostKey;
 
 /// The caps of a node.

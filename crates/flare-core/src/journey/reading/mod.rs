@@ -4,7 +4,6 @@
 pub mod history;
 pub mod interest;
 pub mod loading;
-pub mod pages;
 pub mod states;
 pub mod sweeping;
 pub mod take;

@@ -9,14 +9,14 @@ use std::time::Duration;
 use flare_model::feed::{Attempt, Met};
 use flare_model::ids::{Ordinal, Seq};
 
+use crate::journey::log::pages::Fetched;
+use crate::journey::log::tail::Next;
 use crate::journey::passive::Drive;
 use crate::journey::reading::history::Due;
 use crate::journey::reading::interest::{self, Turn};
-use crate::journey::reading::pages::Fetched;
 use crate::journey::reading::states::Waiting;
 use crate::journey::reading::sweeping;
 use crate::journey::sending::courier::Job;
-use crate::journey::tail::Next;
 use crate::journey::worker::breaker::Permit;
 use crate::journey::worker::{Alarm, Worker};
 use crate::notification::Notification;

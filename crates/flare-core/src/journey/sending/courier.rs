@@ -9,7 +9,7 @@ use http::HeaderMap;
 use http_body_util::Full;
 use tokio::sync::Notify;
 
-use crate::journey::sending::connection::{Broken, Connection};
+use crate::journey::connection::{Broken, Connection};
 use crate::journey::worker::hosts::TURN;
 use crate::journey::worker::moments::Lasted;
 use crate::journey::worker::{Tools, Worker};

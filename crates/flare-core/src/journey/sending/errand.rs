@@ -9,7 +9,7 @@ use http::Request;
 use http_body_util::Full;
 use tokio::sync::oneshot;
 
-use crate::journey::sending::connection::Broken;
+use crate::journey::connection::Broken;
 use crate::journey::worker::Tools;
 use crate::notification::ending::Answer;
 use crate::notification::host::HostKey;

@@ -13,18 +13,18 @@ use flare_model::feed::Feed;
 use flare_model::ids::{FeedId, Ordinal};
 use flare_model::time::Timestamp;
 
+use crate::journey::log::pages::{Fetched, Loaded};
+use crate::journey::log::tail::LaneTail;
 use crate::journey::passive::{Drive, Leases, Passive};
 use crate::journey::permits::concurrency::Borrowed;
 use crate::journey::reading::history::Looked;
 use crate::journey::reading::loading::Era;
-use crate::journey::reading::pages::{Fetched, Loaded};
 use crate::journey::reading::sweeping::Sweeping;
 use crate::journey::sending::courier::Job;
 use crate::journey::subscriber::lanes::{Lanes, Noted};
 use crate::journey::subscriber::pace::{Bucket, Fortune};
 use crate::journey::subscriber::placement::Placement;
 use crate::journey::subscriber::seldom::Seldom;
-use crate::journey::tail::LaneTail;
 use crate::journey::thread::decision::Decision;
 use crate::journey::worker::parking::Place;
 use crate::notification::compiled::Compiled;
@@ -110,7 +110,7 @@ pub struct FeedLane {
     pub loading: bool,
     /// Which reads are for it as it is now.
     pub era: Era,
-    /// Documents read by a sweep or for a retry. Bound: see [`Pages`](crate::journey::reading::pages::Pages).
+    /// Documents read by a sweep or for a retry. Bound: see [`Pages`](crate::journey::log::pages::Pages).
     pub fetched: Seldom<Fetched>,
     /// Next revisions that were looked for, where every one is sent. Bound: see [`Subscriber::may_fetch`].
     pub looked: Seldom<Looked>,

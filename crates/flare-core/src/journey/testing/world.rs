@@ -22,15 +22,15 @@ use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
 use crate::door::{Chance, Clock, SystemClock};
+use crate::journey::connection::{Dialler, ReadLimits};
 use crate::journey::control::{Command, Inspection, Report};
+use crate::journey::log::pages::Pages;
+use crate::journey::log::tail::{Bell, Tails};
 use crate::journey::passive::PassiveLimits;
 use crate::journey::permits::caps::Caps;
-use crate::journey::reading::pages::Pages;
-use crate::journey::sending::connection::{Dialler, ReadLimits};
 use crate::journey::sending::courier::Job;
 use crate::journey::settling::recorder;
 use crate::journey::subscriber::Standstill;
-use crate::journey::tail::{Bell, Tails};
 use crate::journey::thread::obey;
 use crate::journey::worker::breaker::BreakerSettings;
 use crate::journey::worker::moments::Lasted;
