@@ -1,11 +1,12 @@
-//! In: the time and the chance of the machine. Out: a [`Clock`], a [`Chance`] and fresh ids, handed to whoever needs
-//! them.
+//! In: the time and the chance of the machine. Out: a [`Clock`], and an [`Entropy`] that ids, secrets and every [`Chance`]
+//! are drawn from, handed to whoever needs them.
 //!
 //! This is the only file that may ask the machine; everything else takes what it is handed, so that a test can hand in
 //! another. Clocks are not trusted: durations are measured with [`Clock::monotonic`], and what [`Clock::now`] says is
 //! only for what people read and for due times, which jump with it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -132,12 +133,59 @@ impl Chance {
     }
 }
 
+/// What ids, secrets and chances are drawn from: the machine, or a seed, so that a simulation can be repeated. Clones draw
+/// from the same source.
+#[derive(Clone, Debug)]
+pub struct Entropy {
+    /// `None`: the machine's random source, the only one that nobody can guess.
+    seeded: Option<Arc<Chance>>,
+}
+
+impl Entropy {
+    /// The machine's random source.
+    pub fn of_machine() -> Entropy {
+        Entropy { seeded: None }
+    }
+
+    /// The same draws for the same seed. Whoever knows the seed knows every secret: for simulations only.
+    pub fn from_seed(seed: u64) -> Entropy {
+        Entropy { seeded: Some(Arc::new(Chance::from_seed(seed))) }
+    }
+
+    /// A new id such as `res_9w3kq0v7d1m5c2xj4f8t`, see [`fresh_id`].
+    pub fn fresh_id(&self, prefix: &str) -> String {
+        match &self.seeded {
+            None => fresh_id(prefix),
+            Some(chance) => id_of(prefix, [chance.bits(), chance.bits()]),
+        }
+    }
+
+    /// Bytes that nobody may guess.
+    pub fn bytes<const N: usize>(&self) -> [u8; N] {
+        match &self.seeded {
+            None => random_bytes(),
+            Some(chance) => std::array::from_fn(|_| chance.bits() as u8),
+        }
+    }
+
+    /// A chance with a seed of its own.
+    pub fn chance(&self) -> Chance {
+        match &self.seeded {
+            None => Chance::of_machine(),
+            Some(chance) => Chance::from_seed(chance.bits()),
+        }
+    }
+}
+
 /// A new id such as `res_9w3kq0v7d1m5c2xj4f8t`: the prefix and 100 bits from the machine's random source, so that
 /// ids of different nodes never meet.
 pub fn fresh_id(prefix: &str) -> String {
+    id_of(prefix, os_random())
+}
+
+fn id_of(prefix: &str, [high, low]: [u64; 2]) -> String {
     /// Digits and small letters without i, l, o and u, which are easily misread.
     const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-    let [high, low] = os_random();
     let mut bits = u128::from(high) << 64 | u128::from(low);
     let mut id = format!("{prefix}_");
     for _ in 0..20 {
@@ -240,6 +288,18 @@ mod tests {
         let ids: std::collections::BTreeSet<_> = (0..1000).map(|_| fresh_id("res")).collect();
         assert_eq!(ids.len(), 1000);
         assert_ne!(Chance::of_machine().next(), Chance::of_machine().next());
+    }
+
+    #[test]
+    fn what_is_drawn_from_a_seed_is_the_same_again() {
+        let draw = |entropy: Entropy| {
+            let other = entropy.clone();
+            (entropy.fresh_id("res"), other.bytes::<24>(), other.chance().bits(), entropy.fresh_id("res"))
+        };
+        let (first, again) = (draw(Entropy::from_seed(7)), draw(Entropy::from_seed(7)));
+        assert_eq!(first, again);
+        assert_ne!(first.0, first.3, "clones draw from one source, which goes on");
+        assert_ne!(draw(Entropy::of_machine()), draw(Entropy::of_machine()));
     }
 
     #[test]

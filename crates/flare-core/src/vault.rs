@@ -16,7 +16,7 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundK
 use sha2::{Digest, Sha256};
 
 use crate::config::{Config, KEY_BYTES, Store, parse_key};
-use crate::door;
+use crate::door::Entropy;
 
 /// Why a key could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +64,8 @@ pub struct Vault {
     key: LessSafeKey,
     /// Tells keys apart, and nothing about them.
     fingerprint: String,
+    /// For nonces.
+    entropy: Entropy,
 }
 
 impl std::fmt::Debug for Vault {
@@ -74,36 +76,38 @@ impl std::fmt::Debug for Vault {
 
 impl Vault {
     /// With the key that the configuration gives or names.
-    pub fn open(config: &Config) -> Result<Vault, NoKey> {
+    pub fn open(config: &Config, entropy: &Entropy) -> Result<Vault, NoKey> {
         if let Some(key) = config.auth.secret_key.reveal() {
-            return Ok(Vault::new(key));
+            return Ok(Vault::new(key, entropy.clone()));
         }
         if config.provider.store == Store::Memory {
             // Nothing that it seals outlives the process.
-            return Ok(Vault::new(&door::random_bytes()));
+            return Ok(Vault::new(&entropy.bytes(), entropy.clone()));
         }
         let path = config.provider.embedded.path.join(&config.auth.secret_key_file);
         let failed = |source| NoKey::File { path: path.clone(), source };
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => draw(&path).map_err(failed)?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                draw(&path, entropy).map_err(failed)?
+            }
             Err(error) => return Err(failed(error)),
         };
         let key = parse_key(text.trim()).ok_or_else(|| NoKey::Form { path: path.clone() })?;
-        Ok(Vault::new(&key))
+        Ok(Vault::new(&key, entropy.clone()))
     }
 
-    fn new(key: &[u8; KEY_BYTES]) -> Vault {
+    fn new(key: &[u8; KEY_BYTES], entropy: Entropy) -> Vault {
         let digest = Sha256::new_with_prefix("flare sealing key ").chain_update(key).finalize();
         let fingerprint = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
         let key = UnboundKey::new(&CHACHA20_POLY1305, key).expect("the key has the length of the algorithm");
-        Vault { key: LessSafeKey::new(key), fingerprint }
+        Vault { key: LessSafeKey::new(key), fingerprint, entropy }
     }
 
     /// Encrypts a secret; only for this subscription it can be opened again.
     pub fn seal(&self, subscription: &SubscriptionId, secret: &Secret) -> String {
         // Drawn, not counted: some secrets per subscription are far from where 96 bits would meet by chance.
-        let nonce: [u8; NONCE_LEN] = door::random_bytes();
+        let nonce: [u8; NONCE_LEN] = self.entropy.bytes();
         let mut sealed = secret.bytes().to_vec();
         let aad = Aad::from(subscription.as_str().as_bytes());
         self.key
@@ -134,8 +138,8 @@ impl Vault {
 
 /// Writes a new key where there is none, for its owner alone. It is on stable storage before anything is sealed with
 /// it: a crash must not leave secrets that nothing opens.
-fn draw(path: &Path) -> std::io::Result<String> {
-    let text = STANDARD.encode(door::random_bytes::<KEY_BYTES>());
+fn draw(path: &Path, entropy: &Entropy) -> std::io::Result<String> {
+    let text = STANDARD.encode(entropy.bytes::<KEY_BYTES>());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let unfinished = path.with_extension("unfinished");
     let _ = std::fs::remove_file(&unfinished);
@@ -160,13 +164,16 @@ mod tests {
 
     #[test]
     fn what_is_sealed_opens_with_the_same_key_for_the_same_subscription_only() {
-        let vault = Vault::new(&[1; 32]);
+        let vault = Vault::new(&[1; 32], Entropy::of_machine());
         let (mine, other) = (SubscriptionId::new("sub_1"), SubscriptionId::new("sub_2"));
         let sealed = vault.seal(&mine, &secret());
         assert_ne!(sealed, vault.seal(&mine, &secret()), "a nonce is never used twice");
         assert_eq!(vault.unseal(&mine, &sealed).unwrap(), secret());
         assert!(matches!(vault.unseal(&other, &sealed), Err(Closed::Damaged)));
-        assert!(matches!(Vault::new(&[2; 32]).unseal(&mine, &sealed), Err(Closed::OtherKey { .. })));
+        assert!(matches!(
+            Vault::new(&[2; 32], Entropy::of_machine()).unseal(&mine, &sealed),
+            Err(Closed::OtherKey { .. })
+        ));
         let mut changed = sealed.clone().into_bytes();
         let last = changed.len() - 5;
         changed[last] = if changed[last] == b'A' { b'B' } else { b'A' };
@@ -182,12 +189,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut config = Config::default();
         config.provider.embedded.path = folder.path().to_owned();
-        let sealed = Vault::open(&config).unwrap().seal(&SubscriptionId::new("sub_1"), &secret());
+        let sealed = Vault::open(&config, &Entropy::of_machine())
+            .unwrap()
+            .seal(&SubscriptionId::new("sub_1"), &secret());
         let path = folder.path().join("secret.key");
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        let again = Vault::open(&config).unwrap();
+        let again = Vault::open(&config, &Entropy::of_machine()).unwrap();
         assert_eq!(again.unseal(&SubscriptionId::new("sub_1"), &sealed).unwrap(), secret());
         std::fs::write(&path, "nonsense").unwrap();
-        assert!(matches!(Vault::open(&config), Err(NoKey::Form { .. })));
+        assert!(matches!(Vault::open(&config, &Entropy::of_machine()), Err(NoKey::Form { .. })));
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use axum::Router;
 use flare_core::config::Loaded;
-use flare_core::door::{Clock, SystemClock};
+use flare_core::door::{Clock, Entropy, SystemClock};
 use flare_core::journey::{Event, Journey, Report};
 use flare_core::network::Destinations;
 use flare_core::operations::{About, App, Changes, Chore, Chores, Inboxes, OnFailure, Parts, When};
@@ -144,7 +144,8 @@ async fn assemble(
     let config = loaded.config;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::of_process());
     // After the engine: the folder of the data is ours by then.
-    let vault = Vault::open(&config).context("opening the key that seals secrets")?;
+    let entropy = Entropy::of_machine();
+    let vault = Vault::open(&config, &entropy).context("opening the key that seals secrets")?;
     let destinations = Destinations::new(&config.network, config.http.server.is_loopback());
     let telemetry = Telemetry::start(&config.telemetry, &clock).context("starting telemetry")?;
     let mut plan = plan(&config, cores, engine.store(), clock.clone(), &destinations, report)?;
@@ -159,6 +160,7 @@ async fn assemble(
         about: About { version: version::THIS, address, settings },
         config,
         clock,
+        entropy,
         store: engine.store(),
         journey,
         events,

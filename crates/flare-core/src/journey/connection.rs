@@ -19,7 +19,7 @@ use hyper::client::conn::http1;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
-use tokio::io::AsyncWrite;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
@@ -69,13 +69,30 @@ pub struct ReadLimits {
     pub keep: usize,
 }
 
-/// What dialling needs.
-pub struct Dialler {
-    /// Which addresses are allowed.
-    pub destinations: Destinations,
-    /// For https.
-    pub tls: Arc<rustls::ClientConfig>,
+/// How a connection to a client is opened.
+#[derive(Clone)]
+pub enum Dialler {
+    /// Over TCP.
+    Tcp {
+        /// Which addresses are allowed.
+        destinations: Destinations,
+        /// For https.
+        tls: Arc<rustls::ClientConfig>,
+    },
+    /// Without a network: in a simulation, whose clients are in the same process.
+    Handed(Arc<dyn Hands>),
 }
+
+/// Opens connections without a network.
+pub trait Hands: Send + Sync {
+    /// A connection to this host, or why there is none.
+    fn open(&self, host: &HostKey) -> Pin<Box<dyn Future<Output = io::Result<Box<dyn Pipe>>>>>;
+}
+
+/// What a handed connection is written to and read from.
+pub trait Pipe: AsyncRead + AsyncWrite + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Pipe for T {}
 
 /// How many headers the room that a connection keeps may have.
 const MOST_ROOM: usize = 64;
@@ -96,28 +113,41 @@ pub struct Connection {
 impl Dialler {
     /// Connects. The address that is checked is the address that is dialled.
     pub async fn dial(&self, host: &HostKey) -> Result<Connection, Broken> {
+        let stream = match self {
+            Dialler::Tcp { destinations, tls } => Self::over_tcp(host, destinations, tls).await?,
+            Dialler::Handed(hands) => {
+                Stream::Handed(TokioIo::new(hands.open(host).await.map_err(Broken::Connect)?))
+            }
+        };
+        let written = Rc::new(Cell::new(0));
+        let io = Counted { stream, written: written.clone() };
+        let (sender, driver) =
+            http1::Builder::new().max_buf_size(64 * 1024).handshake(io).await.map_err(Broken::Http)?;
+        Ok(Connection { sender, driver: Some(Box::pin(driver)), written, uses: 0, room: HeaderMap::new() })
+    }
+
+    async fn over_tcp(
+        host: &HostKey,
+        destinations: &Destinations,
+        tls: &Arc<rustls::ClientConfig>,
+    ) -> Result<Stream, Broken> {
         let name = host.host.trim_start_matches('[').trim_end_matches(']');
         let addresses: Vec<SocketAddr> =
             tokio::net::lookup_host((name, host.port)).await.map_err(Broken::Resolve)?.collect();
         // One forbidden address among the answers is reason enough: a mixed answer is how rebinding looks.
         for address in &addresses {
-            self.destinations.check(address.ip()).map_err(|why| Broken::Forbidden(why.to_string()))?;
+            destinations.check(address.ip()).map_err(|why| Broken::Forbidden(why.to_string()))?;
         }
         let stream = TcpStream::connect(&*addresses).await.map_err(Broken::Connect)?;
         let _ = stream.set_nodelay(true);
-        let written = Rc::new(Cell::new(0));
-        let stream = if host.https {
+        Ok(if host.https {
             let server = ServerName::try_from(name.to_owned())
                 .map_err(|e| Broken::Tls(io::Error::new(io::ErrorKind::InvalidInput, e)))?;
-            let tls = TlsConnector::from(self.tls.clone()).connect(server, stream).await;
+            let tls = TlsConnector::from(tls.clone()).connect(server, stream).await;
             Stream::Tls(Box::new(TokioIo::new(tls.map_err(Broken::Tls)?)))
         } else {
             Stream::Plain(TokioIo::new(stream))
-        };
-        let io = Counted { stream, written: written.clone() };
-        let (sender, driver) =
-            http1::Builder::new().max_buf_size(64 * 1024).handshake(io).await.map_err(Broken::Http)?;
-        Ok(Connection { sender, driver: Some(Box::pin(driver)), written, uses: 0, room: HeaderMap::new() })
+        })
     }
 }
 
@@ -221,6 +251,7 @@ fn drive(driver: &mut Option<Pin<Box<Driver>>>, cx: &mut Context<'_>) {
 enum Stream {
     Plain(TokioIo<TcpStream>),
     Tls(Box<TokioIo<tokio_rustls::client::TlsStream<TcpStream>>>),
+    Handed(TokioIo<Box<dyn Pipe>>),
 }
 
 /// Counts what was written, so that "no byte was written" is known and not guessed.
@@ -234,6 +265,7 @@ impl Read for Counted {
         match &mut self.get_mut().stream {
             Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
             Stream::Tls(stream) => Pin::new(&mut **stream).poll_read(cx, buf),
+            Stream::Handed(stream) => Pin::new(stream).poll_read(cx, buf),
         }
     }
 }
@@ -244,6 +276,7 @@ impl Write for Counted {
         let wrote = match &mut this.stream {
             Stream::Plain(stream) => Pin::new(stream.inner_mut()).poll_write(cx, buf),
             Stream::Tls(stream) => Pin::new(stream.inner_mut()).poll_write(cx, buf),
+            Stream::Handed(stream) => Pin::new(stream.inner_mut()).poll_write(cx, buf),
         };
         this.count(wrote)
     }
@@ -257,6 +290,7 @@ impl Write for Counted {
         let wrote = match &mut this.stream {
             Stream::Plain(stream) => Pin::new(stream.inner_mut()).poll_write_vectored(cx, bufs),
             Stream::Tls(stream) => Pin::new(stream.inner_mut()).poll_write_vectored(cx, bufs),
+            Stream::Handed(stream) => Pin::new(stream.inner_mut()).poll_write_vectored(cx, bufs),
         };
         this.count(wrote)
     }
@@ -265,6 +299,7 @@ impl Write for Counted {
         match &self.stream {
             Stream::Plain(stream) => stream.inner().is_write_vectored(),
             Stream::Tls(stream) => stream.inner().is_write_vectored(),
+            Stream::Handed(stream) => stream.inner().is_write_vectored(),
         }
     }
 
@@ -272,6 +307,7 @@ impl Write for Counted {
         match &mut self.get_mut().stream {
             Stream::Plain(stream) => Pin::new(stream.inner_mut()).poll_flush(cx),
             Stream::Tls(stream) => Pin::new(stream.inner_mut()).poll_flush(cx),
+            Stream::Handed(stream) => Pin::new(stream.inner_mut()).poll_flush(cx),
         }
     }
 
@@ -279,6 +315,7 @@ impl Write for Counted {
         match &mut self.get_mut().stream {
             Stream::Plain(stream) => Pin::new(stream.inner_mut()).poll_shutdown(cx),
             Stream::Tls(stream) => Pin::new(stream.inner_mut()).poll_shutdown(cx),
+            Stream::Handed(stream) => Pin::new(stream.inner_mut()).poll_shutdown(cx),
         }
     }
 }

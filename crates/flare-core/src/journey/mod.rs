@@ -11,6 +11,7 @@ mod control;
 mod log;
 pub mod passive;
 mod permits;
+mod plan;
 mod reading;
 mod rearrange;
 mod sending;
@@ -29,28 +30,29 @@ use bytes::Bytes;
 use flare_model::document::Document;
 use flare_model::ids::{LaneId, SubscriptionId, SubscriptionNumber};
 use flare_model::time::Timestamp;
-use flare_provider::{Opened, ProviderError, Store};
+use flare_provider::{Opened, ProviderError};
 use http_body_util::Full;
 use tokio::sync::{mpsc, oneshot};
 
 pub use asking::examine::{Examined, ListOwed, Owed};
 pub use asking::survey::{Notable, Survey};
-pub use connection::{Dialler, ReadLimits};
+pub use connection::{Dialler, Hands, Pipe, ReadLimits};
 pub use control::{Command, Event, Inspection, Needs, Owes, Report};
+pub use plan::Plan;
 pub use rearrange::Reopened;
 pub use sending::trial::{Trial, Tried};
 pub use subscriber::Standstill;
 pub use thread::decision::Decision;
+pub use thread::spawn::Threads;
 pub use worker::WorkerLimits;
 pub use worker::breaker::BreakerSettings;
 
-use crate::door::{Chance, Clock};
+use crate::door::Clock;
 use crate::notification::compiled::Compiled;
 use crate::notification::ending::Answer;
 use crate::notification::host::HostKey;
-use crate::observe::{self, Observe};
+use crate::observe::Observe;
 use crate::steps;
-use crate::telemetry::Tracer;
 use asking::census::Census;
 use log::pages::Pages;
 use log::tail::{Bell, Tails};
@@ -58,47 +60,16 @@ use permits::caps::Caps;
 use permits::concurrency::Common;
 use sending::errand::Errand;
 use subscriber::placement::{Homes, Merge};
+use thread::spawn::Running;
 use worker::Tools;
 
 /// Commands that may wait for a delivery thread. When full: whoever asks waits.
 const COMMANDS: usize = 1024;
 
-/// What starting the journey takes.
-pub struct Plan {
-    /// Where everything is.
-    pub store: Store,
-    /// The time.
-    pub clock: Arc<dyn Clock>,
-    /// How many delivery threads.
-    pub threads: usize,
-    /// For connections, one for each thread.
-    pub diallers: Vec<Dialler>,
-    /// The way to the node.
-    pub report: Report,
-    /// How much of answers is read.
-    pub read_limits: ReadLimits,
-    /// Bounds of each thread.
-    pub limits: WorkerLimits,
-    /// Connections to all hosts, of all threads together.
-    pub connections: u32,
-    /// Connections to one host, of all threads together.
-    pub connections_per_host: u32,
-    /// Bytes of newest changes in memory.
-    pub tail_bytes: usize,
-    /// Rows read from the store at once.
-    pub page_rows: usize,
-    /// Bytes of pages in memory.
-    pub page_bytes: usize,
-    /// What is kept of attempts.
-    pub observe: observe::Limits,
-    /// What makes spans, where telemetry is on.
-    pub tracer: Option<Arc<Tracer>>,
-}
-
 /// The running journey.
 pub struct Journey {
     threads: Vec<mpsc::Sender<Command>>,
-    handles: parking_lot::Mutex<Vec<std::thread::JoinHandle<()>>>,
+    handles: parking_lot::Mutex<Vec<Running>>,
     homes: Homes,
     report: Report,
     tails: Arc<Tails>,
@@ -120,18 +91,18 @@ impl Journey {
         plan.store.documents.watch(tails.clone());
         let mut threads = Vec::new();
         let mut handles = Vec::new();
-        for (index, (bell, dialler)) in bells.into_iter().zip(plan.diallers).enumerate() {
+        for (index, bell) in bells.into_iter().enumerate() {
             let (sender, commands) = mpsc::channel(COMMANDS);
             let tools = Arc::new(Tools {
                 clock: plan.clock.clone(),
-                chance: Chance::of_machine(),
+                chance: plan.entropy.chance(),
                 pages: Pages::new(
                     plan.store.documents.clone(),
                     plan.page_rows,
                     plan.page_bytes / plan.threads,
                 ),
                 ledger: plan.store.ledger.clone(),
-                dialler,
+                dialler: plan.dialler.clone(),
                 epoch,
                 read_limits: plan.read_limits,
                 limits: plan.limits,
@@ -140,21 +111,12 @@ impl Journey {
                 desk: observe.desk(index),
                 tracer: plan.tracer.clone(),
             });
-            let tails = tails.clone();
-            let handle = std::thread::Builder::new()
-                .name(format!("flare-deliver-{index}"))
-                .spawn(move || {
-                    if let Err(error) = thread::run(index, tools, bell, tails, commands) {
-                        tracing::error!(error = %error, "a delivery thread could not start");
-                        std::process::abort();
-                    }
-                })
-                .map_err(|e| {
-                    ProviderError::new(flare_provider::ErrorKind::Internal, "journey.start", "no thread")
-                        .because(e)
-                })?;
+            let running = plan.kind.spawn(index, tools, bell, tails.clone(), commands).map_err(|e| {
+                ProviderError::new(flare_provider::ErrorKind::Internal, "journey.start", "no thread")
+                    .because(e)
+            })?;
             threads.push(sender);
-            handles.push(handle);
+            handles.push(running);
         }
         let handles = parking_lot::Mutex::new(handles);
         let homes = Homes::default();
@@ -388,10 +350,9 @@ impl Journey {
         for stopped in waiting {
             let _ = stopped.await;
         }
-        for handle in std::mem::take(&mut *self.handles.lock()) {
-            if handle.join().is_err() {
-                tracing::error!("a delivery thread ended badly");
-            }
+        let ended = std::mem::take(&mut *self.handles.lock());
+        for running in ended {
+            running.end().await;
         }
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, Entry};
-use crate::door::Clock;
+use crate::door::{Clock, Entropy};
 use crate::journey::{Event, Journey};
 use crate::network::Destinations;
 use crate::observe::History;
@@ -38,6 +38,8 @@ pub struct Parts {
     pub config: Config,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// What ids and secrets are drawn from.
+    pub entropy: Entropy,
     /// Where everything is.
     pub store: Store,
     /// The running journey, over the same store.
@@ -84,6 +86,8 @@ pub struct App {
     pub config: Config,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// What ids and secrets are drawn from.
+    pub entropy: Entropy,
     /// How the wall clock was set meanwhile.
     pub steps: Steps,
     /// Where everything is.
@@ -152,6 +156,7 @@ impl App {
             history: History::new(clock.clone(), config.history.sizes()),
             started_at: clock.now(),
             stop: CancellationToken::new(),
+            entropy: parts.entropy,
             changes: parts.changes,
             tracer: telemetry.as_ref().map(Telemetry::tracer),
             telemetry,

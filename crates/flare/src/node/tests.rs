@@ -43,7 +43,8 @@ impl Scene {
         let (app, _) = App::new(Parts {
             about: About { version: version::THIS, address: config.http.server.addr, settings: Vec::new() },
             journey: Journey::start(plan).await.unwrap(),
-            vault: Vault::open(&config).unwrap(),
+            vault: Vault::open(&config, &Entropy::of_machine()).unwrap(),
+            entropy: Entropy::of_machine(),
             changes: Changes::new(config.http.server.max_connections),
             config,
             clock,

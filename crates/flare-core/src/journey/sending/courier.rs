@@ -128,6 +128,7 @@ async fn wait_for_work(
         }
     };
     let called = tokio::select! {
+        biased;
         () = summons.notify.notified() => true,
         () = closed => false,
         () = tokio::time::sleep(tools.limits.idle_timeout) => false,

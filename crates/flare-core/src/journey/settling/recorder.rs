@@ -51,8 +51,9 @@ pub async fn recorder(worker: Rc<RefCell<Worker>>) {
         let due = wait.is_zero();
         if !urgent && !due {
             tokio::select! {
-                () = tokio::time::sleep(wait) => {}
+                biased;
                 () = hurry.notified() => continue,
+                () = tokio::time::sleep(wait) => {}
             }
             continue;
         }

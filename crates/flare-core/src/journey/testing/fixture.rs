@@ -69,7 +69,7 @@ impl Thread {
             chance: Chance::from_seed(1),
             pages: Pages::new(store.documents, 10, 1 << 20),
             ledger: store.ledger,
-            dialler: Dialler {
+            dialler: Dialler::Tcp {
                 destinations: Destinations::new(&Default::default(), false),
                 tls: crate::tls::client().expect("TLS can be set up"),
             },

@@ -87,7 +87,7 @@ impl World {
             chance: Chance::of_machine(),
             pages: Pages::new(store.documents.clone(), small.limit, small.bytes),
             ledger: store.ledger.clone(),
-            dialler: Dialler {
+            dialler: Dialler::Tcp {
                 destinations: Destinations::new(&Default::default(), true),
                 tls: crate::tls::client().expect("TLS can be set up"),
             },

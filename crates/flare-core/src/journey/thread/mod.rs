@@ -2,6 +2,7 @@
 
 pub mod decision;
 pub mod leaving;
+pub mod spawn;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,7 +14,6 @@ use flare_model::ids::{FeedId, Ordinal, Seq, SubscriptionNumber};
 use flare_model::time::Timestamp;
 use flare_provider::Opened;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::LocalSet;
 use tokio_util::task::TaskTracker;
 
 use crate::journey::asking::census;
@@ -34,20 +34,7 @@ use crate::journey::thread::decision::Decision;
 use crate::journey::worker::{Tools, Worker};
 use crate::notification::compiled::Compiled;
 
-/// Runs one delivery thread to its end.
-pub fn run(
-    thread: usize,
-    tools: Arc<Tools>,
-    bell: Arc<Bell>,
-    tails: Arc<Tails>,
-    commands: mpsc::Receiver<Command>,
-) -> std::io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let local = LocalSet::new();
-    local.block_on(&runtime, serve(thread, tools, bell, tails, commands));
-    Ok(())
-}
-
+/// Serves as one delivery thread, until it is told to stop.
 async fn serve(
     thread: usize,
     tools: Arc<Tools>,
@@ -61,14 +48,17 @@ async fn serve(
     let stopped = loop {
         let next = worker.borrow_mut().ring_alarms().unwrap_or(Duration::from_secs(3600));
         tokio::select! {
-            rung = bell.heard() => worker.borrow_mut().rung(rung),
-            () = tokio::time::sleep(next) => {}
-            () = alarm_set.notified() => {}
+            // In this order, so that a simulation can be repeated: the seldom before the frequent, which would crowd it
+            // out. Commands are bounded by the runtime's budget of a task, beyond which they are not ready.
+            biased;
             command = commands.recv() => match command {
                 Some(Command::Stop(done)) => break Some(done),
                 Some(command) => obey(&worker, &tails, command),
                 None => break None,
             },
+            () = alarm_set.notified() => {}
+            () = tokio::time::sleep(next) => {}
+            rung = bell.heard() => worker.borrow_mut().rung(rung),
         }
     };
     stop(&worker, recording).await;

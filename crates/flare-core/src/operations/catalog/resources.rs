@@ -9,7 +9,6 @@ use flare_model::resource::{Resource, ResourceDraft, ResourceView};
 use flare_model::url::DocumentUrl;
 use flare_provider::{Capture, EntityKind, ErrorKind, NewEntity, ProviderError, ScanLane, Start};
 
-use crate::door::fresh_id;
 use crate::operations::App;
 use crate::operations::Done;
 use crate::operations::Failure;
@@ -26,7 +25,7 @@ impl App {
     /// Creates a resource. What may take long, to look through the documents that it would take from others, is done
     /// before anybody has to wait for it; the commit looks at what came since.
     pub async fn create_resource(&self, draft: ResourceDraft) -> Done<Arc<Resource>> {
-        let id = ResourceId::new(fresh_id("res"));
+        let id = ResourceId::new(self.entropy.fresh_id("res"));
         let view = draft.check(id, self.config.domain.lanes, self.clock.now())?;
         let pattern = Pattern::parse(&view.endpoint).expect("it was checked");
         let mut seen = Seen::new();

@@ -10,7 +10,6 @@ use flare_model::time::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::door;
 use crate::journey::Command;
 use crate::notification::signature::Signer;
 use crate::operations::App;
@@ -48,7 +47,7 @@ impl App {
         given: Option<Secret>,
         now: Timestamp,
     ) -> (Secret, StoredSecret) {
-        let secret = given.unwrap_or_else(draw);
+        let secret = given.unwrap_or_else(|| self.draw());
         let sealed = self.vault.seal(id, &secret);
         (secret, StoredSecret { sealed, created_at: now, ends_at: None })
     }
@@ -87,7 +86,7 @@ impl App {
             }
             None => {}
         }
-        let secret = draft.secret.unwrap_or_else(draw);
+        let secret = draft.secret.unwrap_or_else(|| self.draw());
         let secrets = rotated(&secrets, self.vault.seal(id, &secret), overlap, now);
         let rotation = Rotation::of(&secret, &secrets, now);
         let changed =
@@ -95,6 +94,10 @@ impl App {
         self.journey.send(changed.number(), || Command::Replace(changed.compiled.clone())).await;
         tracing::info!(subscription.id = %id, "secret rotated");
         Ok(rotation)
+    }
+
+    fn draw(&self) -> Secret {
+        Secret::drawn(self.entropy.bytes())
     }
 
     /// Opens what signs for a subscription.
@@ -128,8 +131,4 @@ impl Rotation {
         let former_ends_at = live(secrets, now).find_map(|secret| secret.ends_at);
         Rotation { secret: secret.reveal(), created_at, former_ends_at }
     }
-}
-
-fn draw() -> Secret {
-    Secret::drawn(door::random_bytes())
 }

@@ -50,6 +50,7 @@ impl App {
         let mut moves = FuturesUnordered::new();
         loop {
             tokio::select! {
+                biased;
                 id = changed.recv() => match id {
                     Some(id) if moving.contains(&id) => drop(again.insert(id)),
                     Some(id) => {

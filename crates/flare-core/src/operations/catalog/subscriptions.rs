@@ -13,7 +13,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::door::fresh_id;
 use crate::journey::{Command, Inspection};
 use crate::objects::Objects;
 use crate::operations::App;
@@ -146,7 +145,7 @@ impl App {
         let resource = self.registry.resource(resource).ok_or_else(|| unknown_resource(resource))?;
         let spec = self.check(&draft, &resource)?;
         let now = self.clock.now();
-        let id = fresh_id("sub");
+        let id = self.entropy.fresh_id("sub");
         let (secret, sealed) = self.first_secret(&SubscriptionId::new(id.as_str()), draft.secret.take(), now);
         let stored = Stored {
             draft,

@@ -152,6 +152,7 @@ impl App {
         let (reply, mut answer) = oneshot::channel();
         self.ask_passive(&subscription, Ask::Deliver(order, reply)).await;
         let answer = tokio::select! {
+            biased;
             answer = &mut answer => answer,
             // What has begun is waited for; nothing more begins.
             () = self.stop.cancelled() => {
@@ -189,6 +190,7 @@ impl App {
             self.ask_passive(&subscription, Ask::Reserve(reservation)).await;
             let left = deadline.saturating_sub(self.clock.monotonic());
             let answered = tokio::select! {
+                biased;
                 answered = tokio::time::timeout(left, &mut answer) => answered.ok(),
                 () = self.stop.cancelled() => None,
             };

@@ -15,7 +15,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::door::fresh_id;
 use crate::journey::Trial;
 use crate::notification::change::Change;
 use crate::notification::ending::Ending;
@@ -99,7 +98,7 @@ impl App {
             attempts: 0,
             first_attempt_at: None,
         };
-        let webhook_id = fresh_id("msg_test");
+        let webhook_id = self.entropy.fresh_id("msg_test");
         let (url, revision) = (document.url.clone(), document.revision.clone());
         let change = Change::new(document);
         let trial = Trial { compiled: compiled.clone(), change, attempt, id: webhook_id.clone() };

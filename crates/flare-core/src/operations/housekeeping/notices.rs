@@ -16,7 +16,6 @@ use http_body_util::Full;
 use serde::Serialize;
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::door::fresh_id;
 use crate::notification::host::HostKey;
 use crate::observe::count::{Notice as Told, Post};
 use crate::operations::App;
@@ -147,6 +146,7 @@ impl App {
                 posting.push(self.post_notice(notice, &uri, &host, &room));
             }
             tokio::select! {
+                biased;
                 notice = notices.recv(), if outbox.has_room() => match notice {
                     Some(notice) => outbox.add(notice),
                     None => return,
@@ -164,7 +164,7 @@ impl App {
         host: &HostKey,
         room: &Semaphore,
     ) -> SubscriptionId {
-        let id = fresh_id("msg");
+        let id = self.entropy.fresh_id("msg");
         let (attempts, timeout) = (self.config.notify.attempts, self.config.notify.timeout);
         let mut post = Post::Failed;
         for attempt in 1..=attempts {
