@@ -2,35 +2,30 @@
 //! clocks that jump; at the end every client has what the origin said, and on the way no promise was broken.
 //!
 //! Everything follows from the seed as far as a real process allows: the configuration (`limits.rs`), the operations
-//! (`operate/`), how each client answers its requests in the order in which they come (`mood.rs`). What the origins said
-//! is in `world.rs`, what the clients were told and may expect in `memory.rs`, `pair.rs` and `beliefs.rs`, what has to hold
-//! at the end in `verify.rs`.
+//! (`operate/`), how each client answers its requests in the order in which they come. What the clients were told and may
+//! expect is in `memory.rs` and `pair.rs`, what has to hold at the end in `verify.rs`; what a subscription asks for, what
+//! origins said, and what a client can be taken to have is in `flare-promises`, which `flare-sim` shares.
 
 mod api;
-mod beliefs;
 mod client;
 mod connection;
-mod dice;
 mod finish;
 mod limits;
 mod memory;
-mod mood;
 mod node;
 mod operate;
 mod pair;
 mod revisions;
 mod run;
 mod stage;
-mod told;
 mod verify;
-mod wish;
-mod world;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use flare_promises::{beliefs, dice, mood, told, wish, world};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 

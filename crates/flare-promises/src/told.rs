@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::beliefs::Action;
+use crate::beliefs::Action;
 
 #[derive(Clone, Debug)]
 pub struct Told {

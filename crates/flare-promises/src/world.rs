@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::dice::Dice;
+use crate::dice::Dice;
 
 /// The order in which things begin and end, over the whole run.
 pub type Tick = u64;

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::dice::Dice;
+use crate::dice::Dice;
 
 #[derive(Clone, Debug)]
 pub struct Wish {

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use super::beliefs::Ending;
-use super::dice::Dice;
+use crate::beliefs::Ending;
+use crate::dice::Dice;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mood {
