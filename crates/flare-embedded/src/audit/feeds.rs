@@ -31,7 +31,7 @@ pub(super) fn check(
 ) -> Work<()> {
     let mut there = BTreeSet::new();
     let mut all = connection.prepare(
-        "SELECT id, lane, incarnation, cursor, ahead, sweep, held_delta, life, unjudged FROM feeds ORDER BY id",
+        "SELECT id, lane, incarnation, cursor, ahead, sweep, held_delta, life, unjudged, judged FROM feeds ORDER BY id",
     )?;
     let mut rows = all.query([])?;
     while let Some(row) = rows.next()? {
@@ -95,8 +95,10 @@ fn check_position(row: &Row, feed: &Feed, findings: &mut Findings) -> Work<()> {
         Some(None) => findings.add(feed.name.clone(), "its sweep makes no sense"),
         None => {}
     }
-    if bytes(8)?.is_some_and(|unjudged| bits::read_set(unjudged).is_none()) {
-        findings.add(feed.name.clone(), "what is to be judged makes no sense");
+    for (column, what) in [(8, "what is to be judged"), (9, "what was judged")] {
+        if bytes(column)?.is_some_and(|set| bits::read_set(set).is_none()) {
+            findings.add(feed.name.clone(), format!("{what} makes no sense"));
+        }
     }
     let head = feed.lane.row.head;
     for (what, seq) in reached {

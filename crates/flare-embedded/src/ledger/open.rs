@@ -65,7 +65,7 @@ pub(crate) fn read(connection: &Connection, feeds: &[FeedId], incarnation: u64) 
             "SELECT f.cursor, f.issued, f.ahead, f.sweep, f.delivered, f.discarded, f.failed, f.last_success_at,
              f.failure_at, f.failure_status, f.failure_error, f.incarnation, f.held_delta,
              (SELECT head FROM lanes WHERE id = f.lane), f.life, f.filtering, f.since, f.skipped,
-             f.judging, f.unjudged
+             f.judging, f.unjudged, f.judged
              FROM feeds f WHERE f.id = ?1",
         )?;
         for feed in feeds {
@@ -98,16 +98,17 @@ fn saved(connection: &Connection, row: &Row, feed: FeedId, key: i64, incarnation
     };
     let entries =
         bytes(12)?.and_then(bits::decode).ok_or_else(|| senseless("the list of what the client has"))?;
-    let unjudged = match bytes(19)? {
-        Some(bytes) => bits::read_set(bytes).ok_or_else(|| senseless("what is to be judged"))?,
-        None => RoaringTreemap::new(),
+    let set = |column, what| match bytes(column)? {
+        Some(bytes) => bits::read_set(bytes).ok_or_else(|| senseless(what)),
+        None => Ok(RoaringTreemap::new()),
     };
     let (dead, dead_in_doubt) = dead(connection, key)?;
     Ok(Saved {
         cursor,
         issued: Seq(row.get::<_, i64>(1)? as u64),
         judging: Seq(row.get::<_, i64>(18)? as u64),
-        unjudged,
+        unjudged: set(19, "what is to be judged")?,
+        judged: set(20, "what was judged")?,
         ahead,
         held: held(connection, key, entries)?
             .ok_or_else(|| senseless("the bitmap of what the client has"))?,

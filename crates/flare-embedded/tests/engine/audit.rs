@@ -161,6 +161,7 @@ const DAMAGES: &[(&str, &str)] = &[
     ),
     ("UPDATE feeds SET lane = 2 WHERE id = 1", "follows lane 1 of resource users, which is not its own"),
     ("UPDATE feeds SET unjudged = x'80' WHERE id = 1", "what is to be judged makes no sense"),
+    ("UPDATE feeds SET judged = x'80' WHERE id = 1", "what was judged makes no sense"),
     ("UPDATE feeds SET ahead = x'80' WHERE id = 1", "what is ahead of its cursor makes no sense"),
     ("UPDATE feeds SET ahead = x'e80700' WHERE id = 1", "the horizon is 1000, beyond"),
     ("UPDATE feeds SET sweep = x'09' WHERE id = 1", "its sweep makes no sense"),

@@ -63,7 +63,7 @@ async fn a_database_of_the_first_version_goes_on_and_learns_to_keep_a_history() 
     let feed = flare_provider::conformance::fixture::feed(&entity, 0);
     let saved = opened.store().ledger.open(&[feed], 9).await.expect("opened").remove(0).saved;
     assert_eq!((saved.since, saved.tally.delivered, saved.tally.skipped, saved.strange), (None, 7, 0, false));
-    assert_eq!((saved.judging.0, saved.unjudged.len()), (0, 0));
+    assert_eq!((saved.judging.0, saved.unjudged.len(), saved.judged.len()), (0, 0, 0));
     let changed = flare_provider::Entity { history: true, ..entity };
     catalog.replace(changed).await.expect("taken").expect("it is there");
     for revision in 1..=3 {

@@ -28,6 +28,14 @@ pub(super) struct Judge {
     pub until: Option<Seq>,
 }
 
+/// What a life leaves to the next one to judge, see [`Record`](super::Record).
+#[derive(Default)]
+pub(super) struct LeftToJudge {
+    pub judging: Seq,
+    pub unjudged: RoaringTreemap,
+    pub judged: RoaringTreemap,
+}
+
 impl Feed {
     /// A new life of a feed, from what the ledger has. `head` is the newest change of the lane now.
     pub fn open(saved: Saved, head: Seq) -> Feed {
@@ -45,7 +53,7 @@ impl Feed {
         let mut doubt = saved.dead_in_doubt;
         let mut waiting = BTreeMap::new();
         let mut unjudged = RoaringTreemap::new();
-        let (mut open, mut done) = (BTreeMap::new(), RoaringTreemap::new());
+        let (mut open, mut done) = (BTreeMap::new(), saved.judged);
         for standing in saved.standings {
             if standing.doubt {
                 doubt.insert(standing.ordinal.0);
@@ -194,15 +202,24 @@ impl Feed {
         }
     }
 
-    /// What a record with the mark `issued` says of judging, so that it outlives a clean stop: the mark to judge by, and
-    /// the standings to judge. With a mark the next life judges all of them.
-    pub(super) fn left_to_judge(&self, issued: Seq) -> (Seq, RoaringTreemap) {
+    /// What a record with the mark `issued` says of judging, so that it outlives a clean stop. With a mark the next life
+    /// judges everything, whatever this one has: then the sets are empty.
+    pub(super) fn left_to_judge(&self, issued: Seq) -> LeftToJudge {
         if !self.rules.keeps(Rule::StopKeepsJudging) {
-            return Default::default();
+            return LeftToJudge::default();
         }
-        let judge = self.judge.as_ref().filter(|judge| judge.issued > judge.cursor);
-        let standings = if issued == Seq(0) { self.few.unjudged.clone() } else { RoaringTreemap::new() };
-        (judge.map_or(Seq(0), |judge| judge.issued), standings)
+        let nothing_sent = issued == Seq(0);
+        let judge = self.judge.as_deref().filter(|judge| judge.issued > judge.cursor);
+        // After the tail no change is judged, and once nothing is in flight every doubt is in a standing.
+        let at_the_end = |judge: &&Judge| judge.until.is_some() && self.rules.keeps(Rule::TailOnce);
+        let judge = judge.filter(|judge| !(nothing_sent && at_the_end(judge)));
+        let judging = judge.map_or(Seq(0), |judge| judge.issued);
+        if !nothing_sent {
+            return LeftToJudge { judging, ..LeftToJudge::default() };
+        }
+        let judge = judge.filter(|_| self.rules.keeps(Rule::ChangesOnce));
+        let judged = judge.map_or_else(RoaringTreemap::new, |judge| judge.done.clone());
+        LeftToJudge { judging, unjudged: self.few.unjudged.clone(), judged }
     }
 
     /// Whether the client may lack what it holds or have what it does not. Judged once and then remembered.

@@ -8,9 +8,10 @@
 mod shards;
 mod ways;
 
+use super::check::excuses::Excuses;
 use super::check::print::Print;
 use super::check::step::Answer;
-use super::check::watch::{Found, Life, Watch};
+use super::check::watch::{Life, Watch};
 use super::{Action, Attempt, Feed, Saved};
 use crate::document::Row;
 use crate::ids::Seq;
@@ -36,7 +37,7 @@ struct Oracle {
     /// The rows as they were when a record was taken, and when one became durable.
     taken: Vec<Pair>,
     saved: Vec<Pair>,
-    found: Found,
+    excuses: Excuses,
     client: Client,
     /// How often the filter has changed.
     filter: u64,
@@ -95,7 +96,7 @@ impl Oracle {
         Oracle {
             rows: vec![Pair::default(); docs],
             saved: vec![Pair::default(); docs],
-            found: Found::clean(),
+            excuses: Excuses::none(),
             client: Client { has: vec![((Seq(0), 0), false); docs], late: Vec::new() },
             ..Oracle::default()
         }
@@ -159,7 +160,7 @@ impl Watch for Oracle {
     fn starts(&mut self, _: &[Row], _: bool) {}
 
     fn meets(&mut self, row: &Row) {
-        self.rows[number(row)].excused |= self.found.excuses(row);
+        self.rows[number(row)].excused |= self.excuses.meets(row);
     }
 
     fn begins(&mut self, row: &Row, attempt: &Attempt) -> Result<(), String> {
@@ -296,22 +297,24 @@ impl Watch for Oracle {
     }
 
     fn reaches_tail(&mut self, read: Seq) {
-        self.found.reaches_tail(read);
+        self.excuses.reaches_tail(read);
     }
 
     fn takes(&mut self) {
+        self.excuses.takes();
         self.taken = self.rows.clone();
     }
 
     fn commits(&mut self) {
+        self.excuses.commits();
         self.saved = self.taken.clone();
     }
 
     fn opens(&mut self, saved: &Saved, head: Seq, life: Life) {
-        self.found = self.found.next(saved, head, life);
+        self.excuses.opens(saved, head, life);
         self.rows = self.saved.clone();
         for (doc, pair) in self.rows.iter_mut().enumerate() {
-            pair.excused &= self.found.doubted.contains(&doc);
+            pair.excused &= self.excuses.has_recorded(doc);
         }
     }
 
@@ -320,7 +323,7 @@ impl Watch for Oracle {
     }
 
     fn begins_again(&mut self, rows: &[Row], head: Seq) {
-        self.found = Found::anything_up_to(head);
+        self.excuses.begins_again(head);
         for row in rows {
             self.rows[number(row)] = Pair::default();
         }

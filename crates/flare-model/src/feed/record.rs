@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use roaring::RoaringTreemap;
 
+use super::open::LeftToJudge;
 use super::pending::UnderWay;
 use super::rule::Rule;
 use super::{Feed, Filtering, Kept, Standing, State};
@@ -107,6 +108,9 @@ pub struct Record {
     /// Where nothing may be on its way (`issued` is 0): the documents that waited when a crash was found, and are not
     /// judged yet. Whole.
     pub unjudged: RoaringTreemap,
+    /// Where nothing may be on its way, and there is a mark to judge by: the documents that were judged by it, and are
+    /// not judged again. Whole.
+    pub judged: RoaringTreemap,
     /// The settled changes beyond the cursor.
     pub ahead: Ahead,
     /// Documents the client now has.
@@ -145,6 +149,8 @@ pub struct Saved {
     pub judging: Seq,
     /// As last recorded.
     pub unjudged: RoaringTreemap,
+    /// As last recorded.
+    pub judged: RoaringTreemap,
     /// As last recorded.
     pub ahead: Ahead,
     /// All that the client has.
@@ -228,8 +234,8 @@ impl Feed {
         self.end_judging();
         self.delta.dirty = false;
         let issued = self.delta.issue.max(self.issued);
-        let (judging, unjudged) = self.left_to_judge(issued);
-        let mut record = Record { issued, judging, unjudged, ..Record::default() };
+        let LeftToJudge { judging, unjudged, judged } = self.left_to_judge(issued);
+        let mut record = Record { issued, judging, unjudged, judged, ..Record::default() };
         for (ordinal, has) in std::mem::take(&mut self.delta.held) {
             if has { record.held.push(ordinal) } else { record.dropped.push(ordinal) }
         }

@@ -38,6 +38,10 @@ pub(super) enum Rule {
     StopKeepsJudging,
     /// What was judged before a stop, or came to stand since the crash, is not judged after it.
     StandingsOnce,
+    /// The same for a change.
+    ChangesOnce,
+    /// A stop after the reader has reached the tail leaves no change to judge.
+    TailOnce,
     /// A stop with nothing to judge leaves nothing to judge.
     StopIsClean,
     /// So does a pause, for as long as it lasts.
@@ -120,7 +124,7 @@ pub(super) enum Rule {
 
 #[cfg(test)]
 impl Rule {
-    pub(super) const ALL: [Rule; 56] = [
+    pub(super) const ALL: [Rule; 58] = [
         Rule::Ahead,
         Rule::Outrun,
         Rule::OutdatedRead,
@@ -138,6 +142,8 @@ impl Rule {
         Rule::CursorRests,
         Rule::StopKeepsJudging,
         Rule::StandingsOnce,
+        Rule::ChangesOnce,
+        Rule::TailOnce,
         Rule::StopIsClean,
         Rule::PauseIsClean,
         Rule::TakenBackStays,

@@ -3,8 +3,8 @@
 
 use super::check::ledger;
 use super::{
-    Ahead, Attempt, Everything, Feed, Filled, Met, Next, Receipt, Record, Saved, Settled, Standing, State,
-    SweepKind, Taken, Trouble, Verdict,
+    Action, Ahead, Attempt, Everything, Feed, Filled, Filtering, Met, Next, Receipt, Record, Saved, Settled,
+    Standing, State, SweepKind, Taken, Trouble, Verdict,
 };
 use crate::document::Row;
 use crate::ids::{Ordinal, Seq};
@@ -21,7 +21,7 @@ fn failure(attempts: u32) -> Verdict {
         attempts,
         first_attempt_at: NOW,
         last_attempt_at: NOW,
-        action: super::Action::Create,
+        action: Action::Create,
         status: Some(503),
         error: None,
         response: None,
@@ -418,4 +418,28 @@ fn a_stop_before_all_is_judged_leaves_that_to_the_next_life_and_no_more() {
     assert_eq!((feed.issued(), feed.life()), (Seq(0), 9), "a retry needs a mark, and states are believed");
     assert_eq!(feed.few.unjudged, record.unjudged);
     assert_eq!(feed.judge.as_ref().map(|judge| judge.issued), Some(Seq(9)));
+}
+
+#[test]
+fn what_was_judged_before_a_stop_is_not_judged_after_it() {
+    let filtering = Some(Box::new(Filtering { selective: true, ..Filtering::default() }));
+    let mut saved = Saved { cursor: Seq(1), issued: Seq(100), filtering, ..Saved::default() };
+    saved.held.extend([1, 2]);
+    let changed = |ordinal, seq| Row { born: Seq(1), ..row(ordinal, seq) };
+    let mut feed = Feed::open(saved.clone(), Seq(9));
+    let met = read(&mut feed, &changed(1, 3));
+    assert_eq!(met.action, Action::Create, "it may have left and come back");
+    feed.settle(Ordinal(1), Verdict::Delivered);
+    let record = feed.take_record().expect("there is an outcome").record;
+    assert!(record.judged.is_empty(), "a crash has everything judged again");
+    ledger::write(&mut saved, &record);
+    let mut feed = Feed::open(saved.clone(), Seq(9));
+    assert_eq!(feed.read(&changed(1, 3), &mut Everything), Met::Settled);
+    feed.close();
+    let record = feed.take_record().expect("the mark has changed").record;
+    assert_eq!(record.judged, [1].into_iter().collect());
+    ledger::write(&mut saved, &record);
+    let mut feed = Feed::open(saved, Seq(9));
+    let actions = [changed(1, 10), changed(2, 11)].map(|row| read(&mut feed, &row).action);
+    assert_eq!(actions, [Action::Update, Action::Create], "the other was not judged yet");
 }

@@ -91,6 +91,7 @@ pub fn show_opened(opened: Opened) -> String {
         issued,
         judging,
         unjudged,
+        judged,
         ahead,
         held,
         mut standings,
@@ -107,7 +108,7 @@ pub fn show_opened(opened: Opened) -> String {
     let (held, dead): (Vec<u64>, Vec<u64>) = (held.iter().collect(), dead.iter().collect());
     let dead_in_doubt: Vec<u64> = dead_in_doubt.iter().collect();
     format!(
-        "feed {} of {head}: cursor {cursor} issued {issued} judging {judging} {unjudged:?} {ahead:?} held {held:?} {standings:?} \
+        "feed {} of {head}: cursor {cursor} issued {issued} judging {judging} {unjudged:?} {judged:?} {ahead:?} held {held:?} {standings:?} \
          dead {dead:?} in doubt {dead_in_doubt:?} since {since:?} {sweep:?} {tally:?} life {life} {filtering:?} \
          strange {strange}",
         feed.lane

@@ -31,6 +31,7 @@ fn everything() -> Record {
         issued: Seq(4_000),
         judging: Seq(350),
         unjudged: [4, 70_000, 1 << 40].into_iter().collect(),
+        judged: [5, 70_001, 1 << 39].into_iter().collect(),
         ahead: Ahead { horizon: Seq(200), holes: seqs(&[101, 150, 199]), extras: seqs(&[250, 900]) },
         held: ordinals(&[0, 5, 70_000]),
         dropped: ordinals(&[3]),
@@ -84,6 +85,7 @@ fn as_saved(record: &Record) -> Saved {
         issued: record.issued,
         judging: record.judging,
         unjudged: record.unjudged.clone(),
+        judged: record.judged.clone(),
         ahead: record.ahead.clone(),
         held: record.held.iter().map(|ordinal| ordinal.0).collect(),
         standings: record.standings.clone(),
@@ -220,7 +222,7 @@ pub async fn marks_may_go_back(factory: &dyn Factory) {
     stage.write(feed, epoch, back).await;
     let saved = stage.saved(feed).await;
     assert_eq!((saved.cursor, saved.issued), (Seq(40), Seq(40)));
-    assert_eq!((saved.judging, saved.unjudged.len()), (Seq(0), 0));
+    assert_eq!((saved.judging, saved.unjudged.len(), saved.judged.len()), (Seq(0), 0, 0));
 }
 
 /// Numbers that a float or a 32-bit column would bend.

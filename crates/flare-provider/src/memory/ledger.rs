@@ -31,6 +31,7 @@ struct Feed {
     issued: Seq,
     judging: Seq,
     unjudged: RoaringTreemap,
+    judged: RoaringTreemap,
     ahead: Ahead,
     held: RoaringTreemap,
     standings: BTreeMap<Ordinal, Standing>,
@@ -61,6 +62,7 @@ impl Feeds {
             issued: tail,
             judging: Seq(0),
             unjudged: RoaringTreemap::new(),
+            judged: RoaringTreemap::new(),
             ahead: Ahead::default(),
             held: RoaringTreemap::new(),
             standings: BTreeMap::new(),
@@ -91,6 +93,7 @@ impl Feed {
         self.issued = record.issued;
         self.judging = record.judging;
         self.unjudged = record.unjudged;
+        self.judged = record.judged;
         self.ahead = record.ahead;
         self.held.extend(record.held.iter().map(|ordinal| ordinal.0));
         for ordinal in record.dropped {
@@ -123,6 +126,7 @@ impl Feed {
             issued: self.issued,
             judging: self.judging,
             unjudged: self.unjudged.clone(),
+            judged: self.judged.clone(),
             ahead: self.ahead.clone(),
             held: self.held.clone(),
             standings: alive.cloned().collect(),

@@ -307,7 +307,7 @@ impl<W: Watch> World<W> {
         }
         self.hand = None;
         let life = match self.paused {
-            Pause::Durable => Life::Pause { cursor: self.feed.cursor() },
+            Pause::Durable => Life::Pause,
             Pause::No | Pause::Begun | Pause::Taken => Life::Crash,
         };
         self.watch.opens(&self.saved, self.head, life);
@@ -328,8 +328,7 @@ impl<W: Watch> World<W> {
     fn stop(&mut self) -> Result<(), String> {
         self.feed.close();
         self.record_at_once()?;
-        let cursor = self.feed.cursor();
-        self.watch.opens(&self.saved, self.head, Life::Stop { cursor });
+        self.watch.opens(&self.saved, self.head, Life::Stop);
         for lease in leases(&self.saved) {
             let out = &mut self.out[lease.ordinal.0 as usize - 1];
             self.watch.reopens(&lease, *out == Lease::Answered);

@@ -8,19 +8,18 @@
 //! time until then. Hence two flags are all there is to know: whether it may have the document, and whether
 //! it may lack it.
 
-use std::rc::Rc;
-
 use super::super::{Action, Attempt, Feed, Saved};
+use super::excuses::Excuses;
 use super::print::Print;
 use super::step::Answer;
-use super::watch::{Found, Life, Watch};
+use super::watch::{Life, Watch};
 use crate::document::Row;
 use crate::ids::Seq;
 
 #[derive(Clone, Debug)]
 pub struct Ghost {
     docs: Vec<Doc>,
-    found: Rc<Found>,
+    excuses: Excuses,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +92,7 @@ impl Ghost {
             taken,
             saved,
         };
-        Ghost { docs: vec![doc; docs], found: Rc::new(Found::clean()) }
+        Ghost { docs: vec![doc; docs], excuses: Excuses::none() }
     }
 
     fn doc(&mut self, row: &Row) -> &mut Doc {
@@ -213,7 +212,7 @@ impl Watch for Ghost {
     }
 
     fn meets(&mut self, row: &Row) {
-        if Rc::make_mut(&mut self.found).excuses(row) {
+        if self.excuses.meets(row) {
             self.doc(row).now.excused = true;
         }
     }
@@ -300,16 +299,18 @@ impl Watch for Ghost {
     }
 
     fn reaches_tail(&mut self, read: Seq) {
-        Rc::make_mut(&mut self.found).reaches_tail(read);
+        self.excuses.reaches_tail(read);
     }
 
     fn takes(&mut self) {
+        self.excuses.takes();
         for doc in &mut self.docs {
             doc.taken = doc.now;
         }
     }
 
     fn commits(&mut self) {
+        self.excuses.commits();
         for doc in &mut self.docs {
             doc.saved = doc.taken;
             doc.taken = Kept::default();
@@ -317,11 +318,11 @@ impl Watch for Ghost {
     }
 
     fn opens(&mut self, saved: &Saved, head: Seq, life: Life) {
-        self.found = Rc::new(self.found.next(saved, head, life));
+        self.excuses.opens(saved, head, life);
         for (number, doc) in self.docs.iter_mut().enumerate() {
             doc.taken = Kept::default();
             doc.now = doc.saved;
-            doc.now.excused &= self.found.doubted.contains(&number);
+            doc.now.excused &= self.excuses.has_recorded(number);
             doc.answering = false;
         }
     }
@@ -333,7 +334,7 @@ impl Watch for Ghost {
     }
 
     fn begins_again(&mut self, rows: &[Row], head: Seq) {
-        self.found = Rc::new(Found::anything_up_to(head));
+        self.excuses.begins_again(head);
         for row in rows {
             self.doc(row).now = Kept::default();
         }
@@ -342,7 +343,7 @@ impl Watch for Ghost {
     /// The client may have anything; whatever the log has is owed again. A document that the log has
     /// forgotten is out of anyone's hands until the origin names it again.
     fn restores(&mut self, rows: &[Row]) {
-        self.found = Rc::new(Found::clean());
+        self.excuses = Excuses::none();
         for (number, doc) in self.docs.iter_mut().enumerate() {
             let kept = Kept::default();
             (doc.now, doc.taken, doc.saved, doc.tried) = (kept, kept, kept, None);
@@ -359,7 +360,7 @@ impl Watch for Ghost {
     }
 
     fn print(&self, print: &mut Print) {
-        let Ghost { docs, found } = self;
+        let Ghost { docs, excuses } = self;
         print.list(docs, |print, doc| {
             let Doc { may_have, may_lack, certain, tried, answering, sifting, now, taken, saved } = doc;
             print.list(certain, |print, seq| print.word(seq.0));
@@ -373,6 +374,6 @@ impl Watch for Ghost {
                 print.words([ended.0, *how as u64, *asked, *promised, flags]);
             }
         });
-        found.print(print);
+        excuses.print(print);
     }
 }

@@ -8,6 +8,7 @@ pub fn write(saved: &mut Saved, record: &Record) {
     saved.issued = record.issued;
     saved.judging = record.judging;
     saved.unjudged = record.unjudged.clone();
+    saved.judged = record.judged.clone();
     saved.ahead = record.ahead.clone();
     for ordinal in &record.held {
         saved.held.insert(ordinal.0);

@@ -3,12 +3,13 @@
 //! and restores, each as far as its scope goes.
 //!
 //! A step goes from world to world ([`world`], [`steps`], [`act`], [`records`]); all worlds of a scope are visited,
-//! the nearest first ([`search`]); someone who remembers everything says at each step whether a promise is broken ([`ghost`]). The
-//! rules are removed one by one in [`removed`].
+//! the nearest first ([`search`]); someone who remembers everything says at each step whether a promise is broken ([`ghost`],
+//! [`excuses`]). The rules are removed one by one in [`removed`].
 //!
 //! `FLARE_CHECK_DEEP=1` goes deeper: minutes and gigabytes instead of seconds.
 
 mod act;
+pub mod excuses;
 mod ghost;
 pub mod ledger;
 pub mod print;
@@ -264,7 +265,14 @@ fn a_filter_sees_outdated_rows_full_windows_and_stops() {
     let looks = &[Look::Out];
     let scope = Scope { looks, answers: LOST_OR_REFUSED, block: 2, ..SMALL };
     holds(Scope { outdated: true, left: Left { crashes: 0, ..SMALL.left }, ..scope });
-    holds(Scope { left: Left { events: 2, stops: 1, ..SMALL.left }, ..scope });
+    let stopped = Left { stops: 1, ..SMALL.left };
+    let few = &[Answer::Success, Answer::Lost];
+    holds(Scope { left: stopped, answers: few, ..scope });
+    holds(Scope { left: stopped, docs: 2, before: &[Step::Put(0)], answers: &[Answer::Success], ..scope });
+    holds_deeply(Scope { left: stopped, ..scope });
+    holds_deeply(Scope { left: Left { leases: 1, ..stopped }, answers: few, ..scope });
+    holds_deeply(Scope { left: Left { events: 2, pauses: 1, crashes: 2, ..stopped }, ..scope });
+    holds_deeply(Scope { left: Left { stops: 2, crashes: 2, ..stopped }, ..scope });
     let window = Scope { docs: 2, window: Some(1), answers: &[Answer::Success, Answer::Lost], ..scope };
     holds(Scope { left: Left { crashes: 0, ..SMALL.left }, ..window });
     holds_deeply(window);

@@ -144,6 +144,7 @@ impl Print {
             issued,
             judging,
             unjudged,
+            judged,
             ahead,
             held,
             standings,
@@ -161,6 +162,7 @@ impl Print {
         self.word(issued.0);
         self.word(judging.0);
         self.bitmap(unjudged);
+        self.bitmap(judged);
         self.ahead(ahead);
         self.bitmap(held);
         self.list(standings, Print::standing);
@@ -177,6 +179,7 @@ impl Print {
             issued,
             judging,
             unjudged,
+            judged,
             ahead,
             held,
             dropped,
@@ -193,6 +196,7 @@ impl Print {
         self.word(issued.0);
         self.word(judging.0);
         self.bitmap(unjudged);
+        self.bitmap(judged);
         self.ahead(ahead);
         self.ordinals(held);
         self.ordinals(dropped);

@@ -4,7 +4,7 @@
 //! is that a client gets something wrong, or does not get it at all.
 
 use super::search::search;
-use super::step::{Answer, Left, Look, Records, SMALL, Scope};
+use super::step::{Answer, Left, Look, Records, SMALL, Scope, Step};
 use crate::feed::rule::Rule;
 
 const NOTHING_FAILS: &[Answer] = &[Answer::Success];
@@ -39,6 +39,13 @@ const FILTERED_AND_REFUSED: Scope = Scope { looks: &[Look::Out], ..REFUSED };
 const UNTOLD: Scope = Scope { looks: &[Look::Untold], ..NO_CRASH };
 const REPLAYED_THEN_STOPPED: Scope =
     Scope { left: Left { events: 1, stops: 1, replays: 1, ..SMALL.left }, ..FILTER };
+const FILTERED_THEN_STOPPED: Scope = Scope { left: Left { stops: 1, ..SMALL.left }, ..FILTER };
+const CHANGED_THEN_STOPPED: Scope = Scope {
+    left: Left { stops: 1, ..SMALL.left },
+    before: &[Step::Put(0)],
+    answers: NOTHING_FAILS,
+    ..TWO_DOCUMENTS
+};
 const REFILTER: Scope = Scope {
     left: Left { events: 2, crashes: 0, refilters: 1, replays: 1, ..SMALL.left },
     sweeps: true,
@@ -100,6 +107,8 @@ removed! {
     the_recorded_cursor_must_rest_during_judging: CursorRests, TWO_CRASHES;
     a_stop_must_leave_what_is_to_be_judged_to_the_next_life: StopKeepsJudging, STOPS;
     what_stands_since_a_crash_must_not_be_judged_after_a_stop: StandingsOnce, REPLAYED_THEN_STOPPED;
+    what_was_judged_after_a_crash_must_not_be_judged_after_a_stop: ChangesOnce, FILTERED_THEN_STOPPED;
+    a_stop_after_the_tail_must_leave_no_change_to_judge: TailOnce, CHANGED_THEN_STOPPED;
     a_stop_with_nothing_to_judge_must_leave_no_doubt: StopIsClean, STOPS;
     a_pause_must_leave_no_doubt: PauseIsClean, PAUSED;
     a_record_under_way_must_not_raise_a_mark_that_was_taken_back: TakenBackStays, HANDED_OVER;

@@ -246,6 +246,7 @@ fn the_oracle_sees_when_a_rule_is_gone() {
     // There are no restores here, nobody counts the documents of a sweep, and the others need too much of
     // a coincidence. The exhaustive check sees them all.
     let unseen = [
+        Rule::TailOnce,
         Rule::OpenAheadHolds,
         Rule::DisplacedDoubt,
         Rule::GiveUpNewest,

@@ -167,6 +167,7 @@ fn record() -> impl Strategy<Value = Box<Record>> {
                 issued: Seq(issued),
                 judging: Seq(issued / 2),
                 unjudged: (0..cursor % 3).collect(),
+                judged: (0..cursor % 5).collect(),
                 ahead,
                 sweep,
                 tally,
