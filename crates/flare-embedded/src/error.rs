@@ -53,7 +53,8 @@ impl Failure {
     pub fn of(error: Error, moment: Moment) -> Failure {
         let (kind, detail) = judge(&error, moment);
         let disk = error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure);
-        Failure { kind, fatal: disk && kind == ErrorKind::Internal, detail, cause: Some(Arc::new(error)) }
+        let fatal = disk && kind == ErrorKind::Internal;
+        Failure { kind, fatal, detail, cause: Some(Arc::new(error)) }
     }
 
     /// A failure that is not SQLite's.
@@ -63,7 +64,7 @@ impl Failure {
 
     /// The failure as one caller hears of it.
     pub fn told(&self, operation: &'static str) -> ProviderError {
-        let error = ProviderError::new(self.kind, operation, self.detail);
+        let error = ProviderError::new(self.kind.clone(), operation, self.detail);
         match &self.cause {
             Some(cause) => error.because(cause.clone()),
             None => error,
@@ -118,11 +119,6 @@ pub(crate) fn reading(operation: &'static str, trouble: Trouble) -> ProviderErro
 /// Something stored that does not make sense. The detail names it.
 pub(crate) fn corrupt(operation: &'static str, detail: impl Into<String>) -> ProviderError {
     ProviderError::new(ErrorKind::Corrupt, operation, detail)
-}
-
-/// The state is not what the caller believed. The detail is part of the contract.
-pub(crate) fn conflict(operation: &'static str, detail: impl Into<String>) -> ProviderError {
-    ProviderError::new(ErrorKind::Conflict, operation, detail)
 }
 
 #[cfg(test)]

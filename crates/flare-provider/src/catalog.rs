@@ -108,24 +108,24 @@ pub struct Entity {
 /// The entities. Every change is durable when the call returns, and whole or not at all.
 #[async_trait]
 pub trait Catalog: Send + Sync {
-    /// Creates an entity, with its lanes or feeds, in one commit. `Conflict` (whose detail names the id of the
-    /// other entity, and nothing else) when the id or one of the keys is taken; `Conflict` with the detail
-    /// `parent` when the parent does not exist, also when it is being deleted at this moment.
+    /// Creates an entity, with its lanes or feeds, in one commit. [`Conflict::Taken`](crate::Conflict::Taken) when the id or one
+    /// of the keys is taken; [`Conflict::Parent`](crate::Conflict::Parent) when the parent does not exist, also when it is being deleted at this
+    /// moment.
     ///
-    /// With a [`Capture`]: `Conflict` with the detail `captured` and the url when the commit sees a live document that
-    /// the new resource would take, of those beyond what was seen; `unseen` when these are more than [`MOST_UNSEEN`].
+    /// With a [`Capture`]: [`Conflict::Captured`](crate::Conflict::Captured) when the commit sees a live document that the new resource would take,
+    /// of those beyond what was seen; [`Conflict::Unseen`](crate::Conflict::Unseen) when these are more than [`MOST_UNSEEN`].
     /// Tombstones stay where they are and take nothing: they go with their time. From this commit on no document is
     /// written that was routed by an older catalog: see [`Documents::commit`](crate::Documents::commit).
     async fn create(&self, new: NewEntity) -> Result<Entity>;
 
     /// Replaces body, keys and `history`, and nothing else, if the stored version is `entity.version`; answers the new
     /// version of it.
-    /// `None` when the entity does not exist, `Conflict` when the version is another (detail `version`) or a
-    /// key is taken (detail: the id of the other).
+    /// `None` when the entity does not exist, [`Conflict::Version`](crate::Conflict::Version) when the version is another, [`Conflict::Taken`](crate::Conflict::Taken) when
+    /// a key is.
     async fn replace(&self, entity: Entity) -> Result<Option<Entity>>;
 
-    /// Deletes an entity with its lanes and documents, or its feeds. False when there was none. `Conflict`
-    /// for a resource that has subscriptions (detail `children`). From the commit that deletes a resource on no document
+    /// Deletes an entity with its lanes and documents, or its feeds. False when there was none.
+    /// [`Conflict::Children`](crate::Conflict::Children) for a resource that has subscriptions. From the commit that deletes a resource on no document
     /// is written that was routed by an older catalog: its urls may be another's now.
     async fn delete(&self, kind: EntityKind, id: &str) -> Result<bool>;
 

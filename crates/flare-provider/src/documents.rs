@@ -91,11 +91,11 @@ pub trait Documents: Send + Sync {
     /// Commits a batch, in order, as one. Each item is compared inside the commit by
     /// [`flare_model::document::apply`]; calls from many tasks share commits. A lane gives out seqs from 1 and
     /// ordinals from 0, each the next one, and only for what changes something. `Err` per item only with
-    /// `Conflict` (detail `lane`): its lane does not exist (any more). The whole call fails with `Unavailable`
+    /// [`Conflict::Lane`](crate::Conflict::Lane): its lane does not exist (any more). The whole call fails with `Unavailable`
     /// when too much is waiting or the disk is full: nothing of it was written. A cancelled call may or may
     /// not have been written.
     ///
-    /// The whole call fails with `Conflict` (detail `routing`), and nothing of it is written, when one of its items was
+    /// The whole call fails with [`Conflict::Routing`](crate::Conflict::Routing), and nothing of it is written, when one of its items was
     /// [routed by](Write::routed_by) an older version of the catalog than the one that last gave urls to another
     /// resource: by creating one with a [`Capture`](crate::Capture), or by deleting one. Whole, since the items of a
     /// batch have an order. The caller routes again, by the present catalog.

@@ -3,10 +3,10 @@
 use std::fmt;
 
 /// What went wrong, in terms of what to do about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// The state is not what the caller believed: reload and decide again, or tell the user.
-    Conflict,
+    Conflict(Conflict),
     /// The writer's epoch is old: someone else owns this now. Stop, write nothing.
     Fenced,
     /// Not now (a full disk, a lost connection, too much waiting): nothing was written, try later.
@@ -19,6 +19,38 @@ pub enum ErrorKind {
     Internal,
 }
 
+/// What is not as the caller believed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Conflict {
+    /// The entity with this id has the id, or one of the keys.
+    #[error("{0} has the same id or key")]
+    Taken(String),
+    /// The parent does not exist.
+    #[error("the parent does not exist")]
+    Parent,
+    /// The entity was changed: its version is another one.
+    #[error("the version is another one")]
+    Version,
+    /// The resource has subscriptions.
+    #[error("there are subscriptions")]
+    Children,
+    /// The new resource would take the live document with this url from another one.
+    #[error("{0} would be captured")]
+    Captured(String),
+    /// More documents than a commit looks at were written since those that were seen.
+    #[error("too many documents were not seen")]
+    Unseen,
+    /// What was routed may be another resource's by now: an older catalog routed it.
+    #[error("the catalog that routed it is too old")]
+    Routing,
+    /// The lane does not exist, or not any more.
+    #[error("the lane does not exist")]
+    Lane,
+    /// The feed does not exist, or not any more.
+    #[error("the feed does not exist")]
+    Feed,
+}
+
 /// An engine's error.
 #[derive(Debug)]
 pub struct ProviderError {
@@ -26,7 +58,7 @@ pub struct ProviderError {
     pub kind: ErrorKind,
     /// Which operation, as `contract.method`.
     pub operation: &'static str,
-    /// Safe to show to a user of the API where the kind is `Conflict`; for the log otherwise.
+    /// For the log.
     pub detail: String,
     /// The cause.
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
@@ -39,6 +71,17 @@ impl ProviderError {
     /// An error without a cause below it.
     pub fn new(kind: ErrorKind, operation: &'static str, detail: impl Into<String>) -> Self {
         Self { kind, operation, detail: detail.into(), source: None }
+    }
+
+    /// The state is not what the caller believed.
+    pub fn conflict(operation: &'static str, conflict: Conflict) -> Self {
+        let detail = conflict.to_string();
+        Self::new(ErrorKind::Conflict(conflict), operation, detail)
+    }
+
+    /// Whether it is this conflict.
+    pub fn is(&self, conflict: &Conflict) -> bool {
+        matches!(&self.kind, ErrorKind::Conflict(mine) if mine == conflict)
     }
 
     /// The same with its cause.

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 pub use catalog::{Capture, Catalog, Entity, EntityKind, MOST_UNSEEN, NewEntity, Start};
 pub use documents::{Committed, Documents, LaneState, OlderRevision, Page, ScanLane, Witness};
-pub use error::{ErrorKind, ProviderError, Result};
+pub use error::{Conflict, ErrorKind, ProviderError, Result};
 pub use ledger::{FeedWrite, Ledger, ListStandings, Opened};
 
 /// One engine, seen through its contracts.

@@ -5,7 +5,7 @@ use flare_model::change::ChangeError;
 use flare_model::document::{Intent, Outcome, Write};
 use flare_model::time::Timestamp;
 use flare_model::url::DocumentUrl;
-use flare_provider::{Committed, Documents, ErrorKind, ProviderError};
+use flare_provider::{Committed, Conflict, Documents, ErrorKind, ProviderError};
 
 use crate::registry::Registry;
 
@@ -97,7 +97,7 @@ pub async fn commit<CaughtUp: Future<Output = Result<(), ProviderError>>>(
         Ok(outcomes) => {
             Ok(outcomes.into_iter().zip(said).map(|(outcome, said)| answer(outcome, said)).collect())
         }
-        Err(error) if error.kind == ErrorKind::Conflict => {
+        Err(error) if error.is(&Conflict::Routing) => {
             catch_up(routed_by).await?;
             commit_again(documents, registry, said, catch_up).await
         }
@@ -126,7 +126,7 @@ async fn commit_again<CaughtUp: Future<Output = Result<(), ProviderError>>>(
                 });
                 return Ok(answers.collect());
             }
-            Err(error) if error.kind == ErrorKind::Conflict => catch_up(routed_by).await?,
+            Err(error) if error.is(&Conflict::Routing) => catch_up(routed_by).await?,
             Err(error) => return Err(error),
         }
     }
@@ -138,7 +138,7 @@ fn answer(outcome: flare_provider::Result<Committed>, said: Said) -> Result<Outc
     match outcome {
         Ok(committed) => Ok(committed.outcome),
         // The lane has gone with its resource.
-        Err(error) if error.kind == ErrorKind::Conflict => Err(Refused::NoResource(said.url)),
+        Err(error) if error.is(&Conflict::Lane) => Err(Refused::NoResource(said.url)),
         Err(error) => Err(error.into()),
     }
 }

@@ -3,12 +3,12 @@
 
 use flare_model::feed::{Sweep, SweepKind};
 use flare_model::ids::{FeedId, LaneId, MAX_LANES, ResourceNumber, Seq, SubscriptionNumber};
-use flare_provider::{Entity, EntityKind, ErrorKind, NewEntity, ProviderError, Start};
+use flare_provider::{Conflict, Entity, EntityKind, ErrorKind, NewEntity, ProviderError, Start};
 
 use super::rows;
 use crate::desk::Desk;
 use crate::documents::check_capture;
-use crate::error::{Work, conflict};
+use crate::error::Work;
 use crate::lanes::Lane;
 use crate::leavings::{self, Kind};
 use crate::ledger::encode_sweep;
@@ -24,14 +24,14 @@ pub(crate) fn create(desk: &mut Desk<'_>, new: NewEntity) -> Work<Entity> {
         EntityKind::Subscription => {
             let parent = new.parent.as_deref().unwrap_or_default();
             let resource = rows::get(connection, EntityKind::Resource, parent)?;
-            Some(resource.ok_or_else(|| conflict(OPERATION, "parent"))?)
+            Some(resource.ok_or_else(|| ProviderError::conflict(OPERATION, Conflict::Parent))?)
         }
     };
     if rows::get(connection, new.kind, &new.id)?.is_some() {
-        return Err(conflict(OPERATION, new.id).into());
+        return Err(ProviderError::conflict(OPERATION, Conflict::Taken(new.id)).into());
     }
     if let Some(other) = rows::taken(connection, new.kind, new.parent.as_deref(), &new.keys, &new.id)? {
-        return Err(conflict(OPERATION, other).into());
+        return Err(ProviderError::conflict(OPERATION, Conflict::Taken(other)).into());
     }
     if let Some(capture) = &new.capture {
         check_capture(desk, capture)?;
@@ -126,11 +126,11 @@ pub(crate) fn replace(desk: &mut Desk<'_>, asked: Entity) -> Work<Option<Entity>
     let connection = desk.connection;
     let Some(stored) = rows::get(connection, asked.kind, &asked.id)? else { return Ok(None) };
     if stored.version != asked.version {
-        return Err(conflict(OPERATION, "version").into());
+        return Err(ProviderError::conflict(OPERATION, Conflict::Version).into());
     }
     let taken = rows::taken(connection, stored.kind, stored.parent.as_deref(), &asked.keys, &stored.id)?;
     if let Some(other) = taken {
-        return Err(conflict(OPERATION, other).into());
+        return Err(ProviderError::conflict(OPERATION, Conflict::Taken(other)).into());
     }
     rows::drop_keys(connection, &stored)?;
     let version = meta::next(connection, "catalog_version")? as u64;
@@ -144,7 +144,7 @@ pub(crate) fn replace(desk: &mut Desk<'_>, asked: Entity) -> Work<Option<Entity>
 pub(crate) fn delete(desk: &mut Desk<'_>, kind: EntityKind, id: &str) -> Work<bool> {
     let connection = desk.connection;
     if kind == EntityKind::Resource && rows::has_children(connection, id)? {
-        return Err(conflict("catalog.delete", "children").into());
+        return Err(ProviderError::conflict("catalog.delete", Conflict::Children).into());
     }
     let Some(entity) = rows::get(connection, kind, id)? else { return Ok(false) };
     rows::remove(connection, &entity)?;

@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use flare_provider::{Capture, MOST_UNSEEN};
+use flare_provider::{Capture, Conflict, MOST_UNSEEN, ProviderError};
 
 use crate::desk::Desk;
-use crate::error::{Work, conflict};
+use crate::error::Work;
 use crate::place::place;
 use crate::recent::Change;
 
@@ -25,7 +25,7 @@ pub(crate) fn check(desk: &mut Desk<'_>, capture: &Capture) -> Work<()> {
         }
     }
     if quantity > MOST_UNSEEN {
-        return Err(conflict(OPERATION, "unseen").into());
+        return Err(ProviderError::conflict(OPERATION, Conflict::Unseen).into());
     }
     let mut read =
         desk.connection.prepare_cached("SELECT lane, seq, deleted, url FROM documents WHERE id = ?1")?;
@@ -36,7 +36,7 @@ pub(crate) fn check(desk: &mut Desk<'_>, capture: &Capture) -> Work<()> {
             let there = place(row.get(0)?, row.get::<_, i64>(1)? as u64);
             let url = row.get_ref(3)?.as_str().map_err(rusqlite::Error::from)?;
             if places.contains(&there) && row.get::<_, i64>(2)? == 0 && capture.takes(url) {
-                return Err(conflict(OPERATION, format!("captured {url}")).into());
+                return Err(ProviderError::conflict(OPERATION, Conflict::Captured(url.to_string())).into());
             }
         }
     }

@@ -5,13 +5,13 @@ use std::sync::RwLockReadGuard;
 
 use flare_model::document::{Document, Effect, Write, apply};
 use flare_model::ids::{Ordinal, Seq};
-use flare_provider::{Committed, Result};
+use flare_provider::{Committed, Conflict, ProviderError, Result};
 use rusqlite::{CachedStatement, Connection, params};
 
 use super::history;
 use super::row::{Known, has_url, is_of, known_columns, read_known};
 use crate::desk::{Desk, Done};
-use crate::error::{Work, conflict};
+use crate::error::Work;
 use crate::job::Commit;
 use crate::lanes::{Lane, Lanes};
 use crate::place::url_key;
@@ -43,7 +43,7 @@ pub(crate) fn commit_all(desk: &mut Desk<'_>, commits: &mut [Commit]) -> Work<()
     for commit in commits {
         if commit.batch.iter().any(|write| write.routed_by < desk.routing) {
             commit.batch.clear();
-            commit.answers = Err(conflict("documents.commit", "routing"));
+            commit.answers = Err(ProviderError::conflict("documents.commit", Conflict::Routing));
             continue;
         }
         let Ok(answers) = &mut commit.answers else { continue };
@@ -84,7 +84,7 @@ struct Committing<'d> {
 impl Committing<'_> {
     fn write(&mut self, write: Write) -> Work<Result<Committed>> {
         let Some(lane) = self.lanes.get(self.connection, write.lane)? else {
-            return Ok(Err(conflict("documents.commit", "lane")));
+            return Ok(Err(ProviderError::conflict("documents.commit", Conflict::Lane)));
         };
         let hash = url_key(&write.url);
         let known = self.find(lane.id, hash, &write.url)?;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use flare_model::feed::Record;
 use flare_model::ids::FeedId;
-use flare_provider::{ErrorKind, FeedWrite, ProviderError, Result};
+use flare_provider::{Conflict, ErrorKind, FeedWrite, ProviderError, Result};
 use roaring::RoaringBitmap;
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -15,7 +15,7 @@ use super::filtering;
 use super::kept;
 use super::standings::Writing;
 use crate::desk::Desk;
-use crate::error::{Work, conflict, corrupt};
+use crate::error::{Work, corrupt};
 use crate::place::feed_key;
 
 const OPERATION: &str = "ledger.write";
@@ -62,7 +62,9 @@ pub(crate) fn write_all(desk: &mut Desk<'_>, writes: Vec<FeedWrite>) -> Work<Vec
 
 fn write(desk: &mut Desk<'_>, write: FeedWrite) -> Work<Result<()>> {
     let FeedWrite { feed, epoch, record } = write;
-    let Some(key) = feed_key(feed) else { return Ok(Err(conflict(OPERATION, "feed"))) };
+    let Some(key) = feed_key(feed) else {
+        return Ok(Err(ProviderError::conflict(OPERATION, Conflict::Feed)));
+    };
     let added = bits::encode(&record.held, &record.dropped);
     let length = match desk.deltas.get(key) {
         Some(length) => length,
@@ -222,7 +224,7 @@ fn why_not(connection: &Connection, feed: FeedId, key: i64) -> Work<ProviderErro
     let mut there = connection.prepare_cached("SELECT 1 FROM feeds WHERE id = ?1")?;
     Ok(match there.exists([key])? {
         true => fenced(OPERATION, feed),
-        false => conflict(OPERATION, "feed"),
+        false => ProviderError::conflict(OPERATION, Conflict::Feed),
     })
 }
 

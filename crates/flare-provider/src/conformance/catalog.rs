@@ -3,6 +3,7 @@
 use super::Factory;
 use super::fixture::*;
 use crate::catalog::{Entity, EntityKind, NewEntity, Start};
+use crate::error::Conflict;
 
 /// Get and list answer what create did.
 pub async fn a_created_entity_comes_back_as_it_was_given(factory: &dyn Factory) {
@@ -107,7 +108,7 @@ pub async fn a_replacement_of_an_older_version_is_refused(factory: &dyn Factory)
     for version in [first.version, second.version + 1, 0] {
         let late =
             Entity { version, body: "late".to_owned(), keys: vec!["late".to_owned()], ..first.clone() };
-        assert_eq!(conflict(catalog.replace(late).await), "version");
+        assert_eq!(conflict(catalog.replace(late).await), Conflict::Version);
     }
     assert_eq!(catalog.get(EntityKind::Resource, "users").await.expect("read"), Some(second.clone()));
 
@@ -165,13 +166,13 @@ pub async fn numbers_are_never_reused(factory: &dyn Factory) {
 pub async fn a_subscription_needs_its_resource(factory: &dyn Factory) {
     let stage = Stage::fresh(factory).await;
     let catalog = &stage.store.catalog;
-    assert_eq!(conflict(catalog.create(subscription("s", "users")).await), "parent");
+    assert_eq!(conflict(catalog.create(subscription("s", "users")).await), Conflict::Parent);
     let orphan = NewEntity { parent: None, ..subscription("s", "") };
-    assert_eq!(conflict(catalog.create(orphan).await), "parent");
+    assert_eq!(conflict(catalog.create(orphan).await), Conflict::Parent);
 
     let resource = stage.resource("users", 1).await;
     stage.delete(&resource).await;
-    assert_eq!(conflict(catalog.create(subscription("s", "users")).await), "parent");
+    assert_eq!(conflict(catalog.create(subscription("s", "users")).await), Conflict::Parent);
     assert_eq!(catalog.list(EntityKind::Subscription, 0, 10).await.expect("read"), []);
 }
 
@@ -181,7 +182,7 @@ pub async fn a_resource_with_subscriptions_stays(factory: &dyn Factory) {
     let catalog = &stage.store.catalog;
     let (users, orders) = (stage.resource("users", 1).await, stage.resource("orders", 1).await);
     let subscribed = stage.subscription("s", "users", Start::Now).await;
-    assert_eq!(conflict(catalog.delete(EntityKind::Resource, "users").await), "children");
+    assert_eq!(conflict(catalog.delete(EntityKind::Resource, "users").await), Conflict::Children);
     assert_eq!(catalog.get(EntityKind::Resource, "users").await.expect("read"), Some(users.clone()));
     assert!(stage.lane_state(lane(&users, 0)).await.is_some(), "its lane is still there");
     stage.delete(&orders).await;

@@ -11,6 +11,7 @@ use flare_model::time::Timestamp;
 
 use super::Factory;
 use super::fixture::*;
+use crate::error::Conflict;
 
 const URL: &str = "http://api.company.com/users/1";
 
@@ -186,9 +187,9 @@ pub async fn an_unknown_lane_refuses_its_own_items_only(factory: &dyn Factory) {
         vec![put(beyond, URL, 1), put(lane, URL, 1), delete(nobodys, URL, Some(1)), put(lane, URL, 2)];
     let mut answers = stage.store.documents.commit(batch).await.expect("taken").into_iter();
     let mut next = || answers.next().expect("an answer per item");
-    assert_eq!(conflict(next()), "lane");
+    assert_eq!(conflict(next()), Conflict::Lane);
     assert_eq!(next().expect("its lane exists").outcome, Created);
-    assert_eq!(conflict(next()), "lane");
+    assert_eq!(conflict(next()), Conflict::Lane);
     assert_eq!(next().expect("its lane exists").outcome, Updated);
     assert_eq!(stage.store.documents.lanes().await.expect("read").len(), 1, "no lane was made by the way");
     let only = vec![put(beyond, URL, 1)];

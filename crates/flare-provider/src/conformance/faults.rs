@@ -43,7 +43,7 @@ pub async fn a_creation_repeated_after_a_lost_answer_names_itself(factory: &dyn 
     assert!(catalog.create(new.clone()).await.is_err());
     assert_eq!(catalog.get(EntityKind::Resource, "users").await.expect("read"), None);
     assert!(catalog.create(new.clone()).await.is_err());
-    assert_eq!(conflict(catalog.create(new).await), "users");
+    assert_eq!(conflict(catalog.create(new).await), taken("users"));
 }
 
 /// The owner of a feed writes a record until it is answered.

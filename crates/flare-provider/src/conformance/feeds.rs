@@ -6,6 +6,7 @@ use flare_model::ids::{FeedId, Seq, SubscriptionNumber};
 use super::Factory;
 use super::fixture::*;
 use crate::catalog::{Entity, Start};
+use crate::error::Conflict;
 use crate::ledger::FeedWrite;
 
 const URL: &str = "http://api.company.com/users/1";
@@ -166,7 +167,7 @@ pub async fn a_vanished_feed_refuses_its_own_record_only(factory: &dyn Factory) 
     let writes = feeds.map(|feed| FeedWrite { feed, epoch, record: at(7) });
     let mut answers = stage.store.ledger.write(writes.to_vec()).await.expect("taken").into_iter();
     let mut next = || answers.next().expect("an answer per record");
-    assert_eq!(conflict(next()), "feed");
+    assert_eq!(conflict(next()), Conflict::Feed);
     next().expect("written");
     assert_fenced(next());
     assert_eq!(stage.store.ledger.open(&feeds[..1], epoch).await.expect("answered"), []);

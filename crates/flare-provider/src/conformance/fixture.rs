@@ -12,11 +12,11 @@ use flare_model::time::Timestamp;
 use parking_lot::Mutex;
 
 use super::{Factory, Instance};
-use crate::Store;
 use crate::catalog::{Entity, EntityKind, NewEntity, Start};
 use crate::documents::{LaneState, ScanLane, Witness};
 use crate::error::{ErrorKind, Result};
 use crate::ledger::{FeedWrite, Opened};
+use crate::{Conflict, Store};
 
 /// When everything in the suite is accepted, unless it says otherwise.
 pub const NOW: Timestamp = Timestamp::from_millis(1_767_323_045_678);
@@ -206,11 +206,16 @@ pub fn ordinals(numbers: &[u64]) -> Vec<Ordinal> {
     numbers.iter().copied().map(Ordinal).collect()
 }
 
-/// The detail of a conflict, and that it is one.
-pub fn conflict<T: std::fmt::Debug>(result: Result<T>) -> String {
+/// Which conflict it is, and that it is one.
+pub fn conflict<T: std::fmt::Debug>(result: Result<T>) -> Conflict {
     let error = result.expect_err("a conflict");
-    assert_eq!(error.kind, ErrorKind::Conflict, "{error}");
-    error.detail
+    let ErrorKind::Conflict(conflict) = error.kind else { panic!("no conflict: {error}") };
+    conflict
+}
+
+/// Somebody has the id or the key.
+pub fn taken(id: &str) -> Conflict {
+    Conflict::Taken(id.into())
 }
 
 /// That this is fenced.

@@ -16,7 +16,7 @@ use super::Factory;
 use super::fixture::*;
 use crate::catalog::{Entity, EntityKind, Start};
 use crate::documents::ScanLane;
-use crate::error::ErrorKind;
+use crate::error::{Conflict, ErrorKind};
 use crate::ledger::FeedWrite;
 
 /// Runs both at the same time, each on a task of its own.
@@ -56,12 +56,12 @@ pub async fn a_resource_is_never_deleted_under_a_new_subscription(factory: &dyn 
         let lanes = stage.lane_state(lane(&resource, 1)).await;
         match created {
             Ok(subscribed) => {
-                assert_eq!(conflict(deleted), "children");
+                assert_eq!(conflict(deleted), Conflict::Children);
                 assert_eq!(found, Some(subscribed));
                 assert!(lanes.is_some(), "the subscription has its lanes");
             }
             refused => {
-                assert_eq!(conflict(refused), "parent");
+                assert_eq!(conflict(refused), Conflict::Parent);
                 assert!(deleted.expect("nothing stood against it"));
                 assert_eq!((found, lanes), (None, None));
             }
@@ -83,7 +83,7 @@ pub async fn one_of_many_replacements_wins(factory: &dyn Factory) {
     for answer in tasks.join_all().await {
         match answer {
             Ok(replaced) => winners.push(replaced.expect("it exists")),
-            refused => assert_eq!(conflict(refused), "version"),
+            refused => assert_eq!(conflict(refused), Conflict::Version),
         }
     }
     let stored = stage.store.catalog.get(EntityKind::Resource, "users").await.expect("read");
@@ -104,7 +104,7 @@ pub async fn one_of_many_creations_gets_the_key(factory: &dyn Factory) {
     assert_eq!(stage.store.catalog.list(EntityKind::Resource, 0, 99).await.expect("read"), won);
     assert_eq!((won.len(), refused.len()), (1, 15));
     for answer in refused {
-        assert_eq!(conflict(answer), won[0].id);
+        assert_eq!(conflict(answer), taken(&won[0].id));
     }
 }
 

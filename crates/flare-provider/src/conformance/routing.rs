@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use super::Factory;
 use super::fixture::*;
 use crate::catalog::{Capture, Entity, EntityKind, MOST_UNSEEN, NewEntity};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Conflict, Result};
 
 const MINE: &str = "http://h/users/me/1";
 
@@ -39,7 +39,7 @@ pub async fn a_batch_that_an_older_catalog_routed_is_refused_whole(factory: &dyn
     let mine = stage.create(mine("mine", &[(lane, Seq(1))])).await;
     let batch =
         || vec![routed_by(&mine, put(lane, "http://h/users/you/2", 1)), routed_by(&other, old.clone())];
-    assert_eq!(conflict(commit(&stage, batch()).await), "routing");
+    assert_eq!(conflict(commit(&stage, batch()).await), Conflict::Routing);
     assert_eq!(stage.scan(lane).await.len(), 1, "nothing of it was written");
     let again: Vec<Write> = batch().into_iter().map(|write| routed_by(&mine, write)).collect();
     assert_eq!(commit(&stage, again).await.expect("taken"), [Outcome::Created, Outcome::Unchanged]);
@@ -52,7 +52,7 @@ pub async fn a_deleted_resource_has_writes_routed_again(factory: &dyn Factory) {
     let mine = stage.create(mine("mine", &[(lane(&all, 0), Seq(0))])).await;
     let write = routed_by(&mine, put(lane(&mine, 0), MINE, 1));
     stage.delete(&mine).await;
-    assert_eq!(conflict(commit(&stage, vec![write]).await), "routing");
+    assert_eq!(conflict(commit(&stage, vec![write]).await), Conflict::Routing);
     let version = stage.store.catalog.version().await.expect("read");
     let again = Write { routed_by: version, ..put(lane(&all, 0), MINE, 1) };
     assert_eq!(commit(&stage, vec![again]).await.expect("taken"), [Outcome::Created]);
@@ -65,12 +65,12 @@ pub async fn a_resource_takes_no_live_document_that_its_creator_has_not_seen(fac
     let (first, second) = (lane(&all, 0), lane(&all, 1));
     stage.commit(vec![put(first, "http://h/users/you/1", 1), put(second, MINE, 1)]).await;
     let blind = stage.store.catalog.create(mine("mine", &[(first, Seq(0)), (second, Seq(0))])).await;
-    assert_eq!(conflict(blind), format!("captured {MINE}"));
+    assert_eq!(conflict(blind), Conflict::Captured(MINE.into()));
     assert_eq!(stage.store.catalog.get(EntityKind::Resource, "mine").await.expect("read"), None);
     // An update brings a document back among what was not seen.
     stage.commit(vec![put(second, MINE, 2)]).await;
     let late = stage.store.catalog.create(mine("mine", &[(first, Seq(1)), (second, Seq(1))])).await;
-    assert_eq!(conflict(late), format!("captured {MINE}"));
+    assert_eq!(conflict(late), Conflict::Captured(MINE.into()));
     stage.create(mine("mine", &[(first, Seq(1)), (second, Seq(2))])).await;
 }
 
@@ -98,7 +98,7 @@ pub async fn too_much_unseen_is_looked_at_by_the_creator_first(factory: &dyn Fac
     let puts = (0..=MOST_UNSEEN).map(|n| put(old, &format!("http://h/users/you/{n}"), 1));
     stage.commit(puts.collect()).await;
     let refused = stage.store.catalog.create(mine("mine", &[(old, Seq(0))])).await;
-    assert_eq!(conflict(refused), "unseen");
+    assert_eq!(conflict(refused), Conflict::Unseen);
     stage.create(mine("mine", &[(old, Seq(1))])).await;
 }
 
@@ -121,13 +121,14 @@ pub async fn a_document_and_the_resource_that_captures_it_are_never_both_accepte
         match created {
             Ok(created) => {
                 assert_eq!(found, 0, "what was accepted is where nobody looks for it");
-                written.into_iter().for_each(|refused| assert_eq!(conflict(refused), "routing"));
+                written.into_iter().for_each(|refused| assert_eq!(conflict(refused), Conflict::Routing));
                 stage.delete(&created).await;
                 won[0] += 1;
             }
-            Err(error) => {
-                assert_eq!(error.kind, ErrorKind::Conflict);
-                assert!(error.detail.starts_with("captured http://h/users/me/"), "{error}");
+            refused => {
+                let conflict = conflict(refused);
+                let ours = |url: &str| url.starts_with("http://h/users/me/");
+                assert!(matches!(&conflict, Conflict::Captured(url) if ours(url)), "{conflict}");
                 assert_eq!(written.iter().filter(|written| written.is_ok()).count(), 4);
                 assert_eq!(found, 4);
                 won[1] += 1;

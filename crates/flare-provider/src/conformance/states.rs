@@ -11,6 +11,7 @@ use flare_model::revision::{Date, Revision};
 use super::Factory;
 use super::fixture::*;
 use crate::catalog::{Entity, Start};
+use crate::error::Conflict;
 
 async fn one_feed(factory: &dyn Factory) -> (Stage, Entity, FeedId, u64) {
     let stage = Stage::fresh(factory).await;
@@ -107,7 +108,7 @@ pub async fn states_go_with_their_subscription(factory: &dyn Factory) {
     let other = stage.subscription("t", "users", Start::Now).await;
     assert_eq!(read(&stage, feed(&other, 1), 0).await, None);
     stage.delete(&subscription).await;
-    assert_eq!(conflict(stage.try_write(mine, epoch, keeps(0, 2)).await), "feed");
+    assert_eq!(conflict(stage.try_write(mine, epoch, keeps(0, 2)).await), Conflict::Feed);
     let stage = stage.crash().await;
     assert_eq!(read(&stage, mine, 0).await, None);
 }

@@ -7,6 +7,7 @@ use roaring::RoaringTreemap;
 
 use super::Factory;
 use super::fixture::*;
+use crate::error::Conflict;
 
 /// Six tombstones with the ordinals 0 to 5 and the seqs 7 to 12, accepted a millisecond apart.
 async fn six_tombstones(factory: &dyn Factory) -> (Stage, LaneId) {
@@ -158,7 +159,7 @@ pub async fn a_deleted_resource_takes_its_documents_along(factory: &dyn Factory)
         assert_eq!(stage.scan(lane).await, []);
         assert_eq!(remove(&stage, lane, Remove::default()).await, 0);
         let mut answers = stage.store.documents.commit(vec![put(lane, &url(1), 9)]).await.expect("taken");
-        assert_eq!(conflict(answers.pop().expect("an answer per item")), "lane");
+        assert_eq!(conflict(answers.pop().expect("an answer per item")), Conflict::Lane);
     }
     let states = stage.store.documents.lanes().await.expect("read");
     assert_eq!(states.iter().map(|state| state.lane).collect::<Vec<_>>(), [lanes[2]]);

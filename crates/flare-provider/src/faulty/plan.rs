@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use crate::error::ErrorKind;
 
 /// What happens to a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It fails and nothing was done.
     Before(ErrorKind),
@@ -113,7 +113,7 @@ impl Plan {
     pub(super) fn draw(&self, operation: &'static str) -> Option<Fault> {
         let mut shared = self.shared.lock();
         let scripted = shared.scripted.get_mut(operation).and_then(VecDeque::pop_front);
-        let planned = scripted.or_else(|| shared.standing.get(operation).copied());
+        let planned = scripted.or_else(|| shared.standing.get(operation).cloned());
         let fault = planned.or_else(|| shared.by_chance())?;
         *shared.met.entry(operation).or_default() += 1;
         Some(fault)
@@ -126,7 +126,7 @@ impl Shared {
         let which = self.roll();
         let odds = self.odds.as_ref()?;
         let among = (odds.faults.len() as u64).max(1);
-        odds.faults.get((which % among) as usize).copied().filter(|_| struck < u64::from(odds.percent))
+        odds.faults.get((which % among) as usize).cloned().filter(|_| struck < u64::from(odds.percent))
     }
 
     /// SplitMix64: small, seeded, and good enough to choose faults with.

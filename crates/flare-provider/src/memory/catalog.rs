@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use flare_model::ids::{LaneId, MAX_LANES, ResourceNumber, SubscriptionNumber};
 
-use super::{Durable, Engine, conflict};
+use super::{Durable, Engine};
 use crate::catalog::{Catalog, Entity, EntityKind, NewEntity};
-use crate::error::Result;
+use crate::error::{Conflict, ProviderError, Result};
 
 /// The entities and the numbers given out so far, which outlive the entities they were given to.
 #[derive(Clone, Default)]
@@ -83,14 +83,14 @@ impl Durable {
             EntityKind::Subscription => {
                 let parent = new.parent.as_deref().unwrap_or_default();
                 let resource = self.entities.get(EntityKind::Resource, parent);
-                Some(resource.cloned().ok_or_else(|| conflict(OPERATION, "parent"))?)
+                Some(resource.cloned().ok_or_else(|| ProviderError::conflict(OPERATION, Conflict::Parent))?)
             }
         };
         if let Some(other) = self.entities.get(new.kind, &new.id) {
-            return Err(conflict(OPERATION, &other.id));
+            return Err(ProviderError::conflict(OPERATION, Conflict::Taken(other.id.clone())));
         }
         if let Some(other) = self.entities.taken(new.kind, &new.parent, &new.keys, &new.id) {
-            return Err(conflict(OPERATION, other));
+            return Err(ProviderError::conflict(OPERATION, Conflict::Taken(other.to_owned())));
         }
         if let Some(capture) = &new.capture {
             self.log.check(capture)?;
@@ -144,10 +144,10 @@ impl Durable {
         const OPERATION: &str = "catalog.replace";
         let Some(stored) = self.entities.get(asked.kind, &asked.id) else { return Ok(None) };
         if stored.version != asked.version {
-            return Err(conflict(OPERATION, "version"));
+            return Err(ProviderError::conflict(OPERATION, Conflict::Version));
         }
         if let Some(other) = self.entities.taken(stored.kind, &stored.parent, &asked.keys, &stored.id) {
-            return Err(conflict(OPERATION, other));
+            return Err(ProviderError::conflict(OPERATION, Conflict::Taken(other.to_owned())));
         }
         let Some(stored) = self.entities.remove(asked.kind, &asked.id) else { return Ok(None) };
         let version = self.entities.next_version();
@@ -159,7 +159,7 @@ impl Durable {
 
     fn delete(&mut self, kind: EntityKind, id: &str) -> Result<bool> {
         if kind == EntityKind::Resource && self.entities.has_children(id) {
-            return Err(conflict("catalog.delete", "children"));
+            return Err(ProviderError::conflict("catalog.delete", Conflict::Children));
         }
         let Some(entity) = self.entities.remove(kind, id) else { return Ok(false) };
         let version = self.entities.next_version();

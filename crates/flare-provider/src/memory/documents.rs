@@ -10,11 +10,11 @@ use flare_model::ids::{LaneId, Ordinal, Seq};
 use flare_model::time::Timestamp;
 use roaring::RoaringTreemap;
 
+use super::Engine;
 use super::history::History;
-use super::{Engine, conflict};
 use crate::catalog::{Capture, MOST_UNSEEN};
 use crate::documents::{Committed, Documents, LaneState, OlderRevision, Page, ScanLane, Witness};
-use crate::error::Result;
+use crate::error::{Conflict, ProviderError, Result};
 
 /// All lanes of all resources.
 #[derive(Clone)]
@@ -53,13 +53,13 @@ impl Log {
         let lanes = || capture.seen.iter().filter_map(|(id, seen)| Some((self.lanes.get(id)?, *seen)));
         let unseen: u64 = lanes().map(|(lane, seen)| lane.head.0.saturating_sub(seen.0)).sum();
         if unseen > MOST_UNSEEN {
-            return Err(conflict(OPERATION, "unseen"));
+            return Err(ProviderError::conflict(OPERATION, Conflict::Unseen));
         }
         for (lane, seen) in lanes() {
             let beyond = lane.by_seq.range(Seq(seen.0.saturating_add(1))..).map(|(_, document)| document);
             let mut live = beyond.filter(|document| !document.row.deleted);
             if let Some(document) = live.find(|document| capture.takes(&document.url)) {
-                return Err(conflict(OPERATION, format!("captured {}", document.url)));
+                return Err(ProviderError::conflict(OPERATION, Conflict::Captured(document.url.to_string())));
             }
         }
         Ok(())
@@ -170,13 +170,13 @@ impl Documents for Engine {
         const OPERATION: &str = "documents.commit";
         let mut durable = self.durable(OPERATION)?;
         if batch.iter().any(|write| write.routed_by < durable.entities.routing) {
-            return Err(conflict(OPERATION, "routing"));
+            return Err(ProviderError::conflict(OPERATION, Conflict::Routing));
         }
         let mut answers = Vec::with_capacity(batch.len());
         let mut changes = Vec::new();
         for write in batch {
             let Some(lane) = durable.log.lanes.get_mut(&write.lane) else {
-                answers.push(Err(conflict(OPERATION, "lane")));
+                answers.push(Err(ProviderError::conflict(OPERATION, Conflict::Lane)));
                 continue;
             };
             let (outcome, change) = lane.apply(write);

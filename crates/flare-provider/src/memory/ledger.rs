@@ -8,9 +8,9 @@ use flare_model::feed::{Ahead, Filtering, Kept, Record, Saved, Standing, State, 
 use flare_model::ids::{FeedId, LaneId, Ordinal, Seq, SubscriptionNumber};
 use roaring::RoaringTreemap;
 
-use super::{Durable, Engine, conflict};
+use super::{Durable, Engine};
 use crate::catalog::{NewEntity, Start};
-use crate::error::{ErrorKind, ProviderError, Result};
+use crate::error::{Conflict, ErrorKind, ProviderError, Result};
 use crate::ledger::{FeedWrite, Ledger, ListStandings, Opened};
 
 /// All feeds of all subscriptions.
@@ -166,7 +166,7 @@ impl Durable {
     fn write(&mut self, write: FeedWrite) -> Result<()> {
         const OPERATION: &str = "ledger.write";
         let Some(feed) = self.feeds.by_id.get_mut(&write.feed) else {
-            return Err(conflict(OPERATION, "feed"));
+            return Err(ProviderError::conflict(OPERATION, Conflict::Feed));
         };
         if feed.epoch != write.epoch {
             return Err(fenced(OPERATION, write.feed));

@@ -105,9 +105,5 @@ impl Durable {
     }
 }
 
-fn conflict(operation: &'static str, detail: impl Into<String>) -> ProviderError {
-    ProviderError::new(ErrorKind::Conflict, operation, detail)
-}
-
 #[cfg(test)]
 mod tests;

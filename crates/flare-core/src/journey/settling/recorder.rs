@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use flare_model::feed::{Receipt, Taken};
-use flare_provider::{ErrorKind, FeedWrite};
+use flare_provider::{Conflict, ErrorKind, FeedWrite};
 
 use crate::journey::worker::{FeedKey, Turn, Worker};
 
@@ -136,7 +136,7 @@ async fn write(worker: &Rc<RefCell<Worker>>, batch: &[FeedKey], all: bool) -> bo
         match outcome {
             Ok(()) => worker.recorded(feed, receipt),
             // The subscription was deleted; the command that removes it here is on its way.
-            Err(error) if error.kind == ErrorKind::Conflict => {}
+            Err(error) if error.is(&Conflict::Feed) => {}
             Err(error) => {
                 tools.report.fatal(error);
                 return false;

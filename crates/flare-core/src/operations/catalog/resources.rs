@@ -7,7 +7,7 @@ use flare_model::ids::{LaneId, ResourceId, Seq};
 use flare_model::pattern::Pattern;
 use flare_model::resource::{Resource, ResourceDraft, ResourceView};
 use flare_model::url::DocumentUrl;
-use flare_provider::{Capture, EntityKind, ErrorKind, NewEntity, ProviderError, ScanLane, Start};
+use flare_provider::{Capture, Conflict, EntityKind, ErrorKind, NewEntity, ProviderError, ScanLane, Start};
 
 use crate::operations::App;
 use crate::operations::Done;
@@ -69,15 +69,17 @@ impl App {
         };
         let entity = match self.store.catalog.create(new).await {
             Ok(entity) => entity,
-            Err(error) if error.kind != ErrorKind::Conflict => return Err(Failure::Store(error)),
-            Err(error) if error.detail == "unseen" => return Ok(None),
+            Err(error) if error.is(&Conflict::Unseen) => return Ok(None),
             Err(error) => {
-                let Some(url) = error.detail.strip_prefix("captured ") else {
-                    // The registry knew nobody of that shape.
-                    self.reload_resource(&ResourceId::new(error.detail.as_str())).await;
-                    return Err(same_shape(&error.detail, &view.endpoint));
-                };
-                return Err(self.would_capture(url));
+                return Err(match &error.kind {
+                    ErrorKind::Conflict(Conflict::Captured(url)) => self.would_capture(url),
+                    ErrorKind::Conflict(Conflict::Taken(other)) => {
+                        // The registry knew nobody of that shape.
+                        self.reload_resource(&ResourceId::new(other.as_str())).await;
+                        same_shape(other, &view.endpoint)
+                    }
+                    _ => error.into(),
+                });
             }
         };
         let resource = Arc::new(crate::operations::resource(&entity)?);
@@ -100,7 +102,7 @@ impl App {
         let resource = self.registry.resource(id).ok_or_else(|| unknown_resource(id))?;
         let deleted = match self.store.catalog.delete(EntityKind::Resource, id.as_str()).await {
             Ok(deleted) => deleted,
-            Err(error) if error.kind == ErrorKind::Conflict => {
+            Err(error) if error.is(&Conflict::Children) => {
                 if self.registry.subscriptions(id, 0, 0).total == 0 {
                     self.reload_subscriptions_of(&resource).await?;
                 }

@@ -8,7 +8,7 @@ use flare_model::invalid::Invalid;
 use flare_model::resource::Resource;
 use flare_model::subscription::{self, Draft, Revisions, Secret, Spec, Status, Stored, View};
 use flare_model::time::Timestamp;
-use flare_provider::{Entity, EntityKind, ErrorKind, NewEntity, Start};
+use flare_provider::{Conflict, Entity, EntityKind, ErrorKind, NewEntity, Start};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -177,9 +177,13 @@ impl App {
         let _catalog = self.catalog.lock().await;
         let entity = match self.store.catalog.create(new).await {
             Ok(entity) => entity,
-            Err(error) if error.kind != ErrorKind::Conflict => return Err(error.into()),
-            Err(error) if error.detail == "parent" => return Err(unknown_resource(resource.id())),
-            Err(error) => return Err(self.same_url(&error.detail).await),
+            Err(error) => {
+                return Err(match &error.kind {
+                    ErrorKind::Conflict(Conflict::Parent) => unknown_resource(resource.id()),
+                    ErrorKind::Conflict(Conflict::Taken(other)) => self.same_url(other).await,
+                    _ => error.into(),
+                });
+            }
         };
         let created = self.compile(&entity)?;
         if let Err(error) = self.take_over(vec![created.clone()], true).await {
@@ -293,13 +297,17 @@ impl App {
                 self.reload_subscription(current.id()).await;
                 return Err(unknown_subscription(current.id()));
             }
-            Err(error) if error.kind != ErrorKind::Conflict => return Err(error.into()),
-            Err(error) if error.detail == "version" => {
+            Err(error) if error.is(&Conflict::Version) => {
                 self.reload_subscription(current.id()).await;
                 let detail = "the subscription was changed by someone else; try again";
                 return Err(Failure::Conflict(detail.into()));
             }
-            Err(error) => return Err(self.same_url(&error.detail).await),
+            Err(error) => {
+                return Err(match &error.kind {
+                    ErrorKind::Conflict(Conflict::Taken(other)) => self.same_url(other).await,
+                    _ => error.into(),
+                });
+            }
         };
         let changed = self.compile(&entity)?;
         self.registry.put_subscription(changed.clone());
