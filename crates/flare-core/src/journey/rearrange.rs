@@ -15,9 +15,11 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::sync::oneshot;
 
 use crate::journey::Journey;
-use crate::journey::control::Command;
+use crate::journey::homes::Home;
+use crate::journey::merge::Merge;
 use crate::journey::subscriber::Standstill;
-use crate::journey::subscriber::placement::{Home, Merge, Placement};
+use crate::journey::subscriber::placement::Placement;
+use crate::journey::thread::command::Command;
 use crate::notification::compiled::Compiled;
 
 /// Lanes as the store has them, and how their subscription stands.

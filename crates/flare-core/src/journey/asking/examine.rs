@@ -9,7 +9,7 @@ use flare_model::feed::Glimpse;
 use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
 use roaring::RoaringTreemap;
 
-use crate::journey::subscriber::placement::Merge;
+use crate::journey::merge::Merge;
 use crate::journey::worker::Worker;
 
 /// What is known of some documents of a subscription, in the order asked.

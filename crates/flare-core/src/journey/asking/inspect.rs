@@ -1,12 +1,87 @@
-//! What the node asks about a subscription as a whole: how it stands, what it needs, what it has given up. Nothing here
-//! changes anything.
+//! How one subscription stands as a whole, and what it has given up.
 
-use flare_model::feed::{Standing, State, SweepKind, TRANSITION};
+use std::collections::BTreeMap;
+
+use flare_model::feed::{Filtering, Standing, State, SweepKind, TRANSITION, Tally};
 use flare_model::ids::{Ordinal, SubscriptionNumber};
+use flare_model::subscription::ReplayLeft;
+use flare_model::time::Timestamp;
 
-use crate::journey::control::{Inspection, Needs};
-use crate::journey::subscriber::Standstill;
+use crate::journey::merge::Merge;
+use crate::journey::subscriber::decision::Decision;
 use crate::journey::worker::Worker;
+use crate::notification::host::HostKey;
+
+/// How a subscription stands.
+#[derive(Clone, Debug, Default)]
+pub struct Inspection {
+    /// Sum over its lanes.
+    pub cursor: u64,
+    /// Sum over its lanes.
+    pub head: u64,
+    /// Changes read and not settled, unread ones, and documents that wait.
+    pub lagging: u64,
+    /// Documents that wait for a retry.
+    pub waiting: u64,
+    /// Attempts open now.
+    pub in_flight: u64,
+    /// Documents given up.
+    pub dead_letters: u64,
+    /// Documents the client has.
+    pub held: u64,
+    /// Sums over its lanes.
+    pub tally: Tally,
+    /// The same, if there is or was a filter.
+    pub filtering: Option<Filtering>,
+    /// When failures began, if nothing has succeeded since.
+    pub failing_since: Option<Timestamp>,
+    /// The beginning is not through yet.
+    pub preparing: bool,
+    /// Why everything is gone through, if it is.
+    pub sweep: Option<SweepKind>,
+    /// It is to be disabled, and begins nothing any more.
+    pub decision: Option<Decision>,
+    /// A host of its own that does not answer, and when it is tried again.
+    pub breaker: Option<(HostKey, Timestamp)>,
+    /// By replay: what is left of it.
+    pub replays: BTreeMap<u64, ReplayLeft>,
+}
+
+impl Merge for Inspection {
+    fn merge(mut self, other: Inspection) -> Inspection {
+        self.cursor += other.cursor;
+        self.head += other.head;
+        self.lagging += other.lagging;
+        self.waiting += other.waiting;
+        self.in_flight += other.in_flight;
+        self.dead_letters += other.dead_letters;
+        self.held += other.held;
+        self.tally.delivered += other.tally.delivered;
+        self.tally.discarded += other.tally.discarded;
+        self.tally.failed += other.tally.failed;
+        self.tally.skipped += other.tally.skipped;
+        self.tally.last_success_at = self.tally.last_success_at.max(other.tally.last_success_at);
+        let at = |failure: &Option<Box<flare_model::feed::Failure>>| failure.as_ref().map(|f| f.at);
+        if at(&other.tally.last_failure) > at(&self.tally.last_failure) {
+            self.tally.last_failure = other.tally.last_failure;
+        }
+        // It fails only if no part of it succeeds.
+        self.failing_since = self.failing_since.zip(other.failing_since).map(|(one, other)| one.max(other));
+        self.preparing |= other.preparing;
+        self.decision = self.decision.merge(other.decision);
+        self.sweep = self.sweep.or(other.sweep);
+        if let Some(other) = &other.filtering {
+            self.filtering.get_or_insert_default().add(other);
+        }
+        self.breaker = self.breaker.or(other.breaker);
+        for (replay, left) in other.replays {
+            let sum = self.replays.entry(replay).or_default();
+            sum.waiting += left.waiting;
+            sum.sweeping.extend(left.sweeping);
+        }
+        self
+    }
+}
 
 impl Worker {
     /// How a subscription stands here.
@@ -75,51 +150,10 @@ impl Worker {
         lagging.sum()
     }
 
-    /// What a feed needs of its lane's tombstones, after a crash too.
-    pub(in crate::journey) fn needs(&self, number: SubscriptionNumber, lane: u8) -> Option<Needs> {
-        let subscriber = &self.subscribers[*self.by_number.get(&number)?];
-        let slot = subscriber.lanes.get(lane)?;
-        let feed = &slot.feed;
-        let has = match subscriber.standstill {
-            Standstill::Disabled => feed.held() | feed.doubt(),
-            Standstill::None | Standstill::Paused => Default::default(),
-        };
-        Some(Needs {
-            cursor: feed.cursor(),
-            documents: feed.needed(),
-            has,
-            moved_at: feed.tally().last_success_at,
-            begun: slot.begun,
-        })
-    }
-
     /// Which documents were given up, by lane.
     pub(in crate::journey) fn dead(&self, number: SubscriptionNumber) -> Vec<(u8, Ordinal)> {
         let Some(&key) = self.by_number.get(&number) else { return Vec::new() };
         let lanes = self.subscribers[key].lanes.iter();
         lanes.flat_map(|lane| lane.feed.dead().iter().map(|n| (lane.id.lane, Ordinal(n)))).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::journey::testing::fixture::Thread;
-    use flare_model::feed::Saved;
-    use flare_model::ids::Seq;
-    use tokio::task::LocalSet;
-
-    #[tokio::test]
-    async fn a_feed_of_another_log_says_that_it_began_again() {
-        let all = async {
-            let thread = Thread::new();
-            for (number, strange) in [(1, true), (2, false)] {
-                let saved = Saved { cursor: Seq(5), strange, ..Saved::default() };
-                let (_, number, lane) = thread.open(number, saved, Standstill::None);
-                let needs = thread.worker.borrow().needs(number, lane).expect("it is served here");
-                assert_eq!((needs.begun, needs.cursor), (strange, Seq(if strange { 0 } else { 5 })));
-            }
-        };
-        LocalSet::new().run_until(all).await;
     }
 }

@@ -4,4 +4,5 @@
 pub mod census;
 pub mod examine;
 pub mod inspect;
+pub mod needs;
 pub mod survey;

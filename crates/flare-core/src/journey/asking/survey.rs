@@ -12,8 +12,8 @@ use flare_model::ids::SubscriptionNumber;
 use flare_model::time::Timestamp;
 use tokio::sync::oneshot;
 
-use crate::journey::subscriber::placement::Merge as _;
-use crate::journey::thread::decision::Decision;
+use crate::journey::merge::Merge as _;
+use crate::journey::subscriber::decision::Decision;
 use crate::journey::worker::Worker;
 
 /// Subscriptions looked at before others have their turn: some ten microseconds.

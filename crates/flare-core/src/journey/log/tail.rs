@@ -11,9 +11,8 @@ use flare_model::document::Document;
 use flare_model::ids::{LaneId, Ordinal, Seq};
 use flare_provider::Witness;
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::Notify;
 
-use crate::journey::permits::caps::Call;
+use crate::journey::bell::Bell;
 use crate::notification::change::Change;
 use crate::observe::Counts;
 use crate::telemetry::Tracer;
@@ -181,46 +180,6 @@ impl LaneTail {
     }
 }
 
-/// How a delivery thread hears that lanes have moved, or that it may open something.
-#[derive(Default)]
-pub struct Bell {
-    rung: Mutex<Rung>,
-    notify: Notify,
-}
-
-/// Why a bell was rung.
-#[derive(Default)]
-pub struct Rung {
-    /// Lanes that moved. Bound: those that have a feed parked on that thread; each is in it once.
-    pub lanes: Vec<LaneId>,
-    /// What the thread is called for. Bound: what threads stand in line for, each once for each thread.
-    pub calls: Vec<Call>,
-}
-
-impl Bell {
-    fn ring(&self, lane: LaneId) {
-        self.rung.lock().lanes.push(lane);
-        self.notify.notify_one();
-    }
-
-    /// Calls the thread.
-    pub fn call(&self, call: Call) {
-        self.rung.lock().calls.push(call);
-        self.notify.notify_one();
-    }
-
-    /// Waits for a ring and takes what there is.
-    pub async fn heard(&self) -> Rung {
-        loop {
-            let rung = std::mem::take(&mut *self.rung.lock());
-            if !rung.lanes.is_empty() || !rung.calls.is_empty() {
-                return rung;
-            }
-            self.notify.notified().await;
-        }
-    }
-}
-
 /// All tails of the node.
 pub struct Tails {
     lanes: RwLock<HashMap<LaneId, Arc<LaneTail>>>,
@@ -326,6 +285,7 @@ mod tests {
     use flare_model::ids::ResourceNumber;
     use flare_model::revision::Revision;
     use flare_model::time::Timestamp;
+    use futures_util::FutureExt as _;
 
     const LANE: LaneId = LaneId { resource: ResourceNumber(1), index: 0 };
 
@@ -393,7 +353,7 @@ mod tests {
         tails.committed(vec![document(1, 1)]);
         assert_eq!(bell.heard().await.lanes, vec![LANE]);
         tails.committed(vec![document(2, 2)]);
-        assert!(bell.rung.lock().lanes.is_empty(), "nobody is parked");
+        assert!(bell.heard().now_or_never().is_none(), "nobody is parked");
         assert!(!tail.park(Seq(1), 0), "there is a change already");
     }
 }

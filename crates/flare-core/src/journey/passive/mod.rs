@@ -27,7 +27,7 @@ pub use settle::{Outcome, Outcomes, Settlement, Word};
 pub use stream::{Open, Stream, StreamOrder};
 pub use token::Token;
 
-use crate::journey::reading::sweeping::Sweeping;
+use crate::journey::subscriber::lane::Sweeping;
 use crate::journey::worker::Worker;
 
 /// Bounds of passive mode.

@@ -8,10 +8,9 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Weak};
 
-use flare_model::ids::SubscriptionNumber;
 use parking_lot::Mutex;
 
-use crate::journey::log::tail::Bell;
+use crate::journey::bell::{Bell, Call};
 use crate::journey::permits::pool::{Permits, Threads};
 use crate::notification::host::HostKey;
 
@@ -38,21 +37,6 @@ struct Hosts {
     permits: HashMap<HostKey, Weak<Permits>>,
     /// How many hosts the threads have, each by itself.
     places: u32,
-}
-
-/// What a thread is called for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Call {
-    /// It may open a connection to this host.
-    Host(HostKey),
-    /// It may open a connection to a host of its own that has waited.
-    Connection,
-    /// It may ask a client that hangs.
-    Hanging,
-    /// It may begin an attempt of this subscription.
-    Concurrency(SubscriptionNumber),
-    /// Another thread waits for a connection, to this host or to any: one that is idle is to be closed.
-    Idle(Option<HostKey>),
 }
 
 impl Caps {

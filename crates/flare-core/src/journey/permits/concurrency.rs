@@ -12,9 +12,9 @@ use std::sync::Arc;
 use flare_model::ids::SubscriptionNumber;
 use parking_lot::Mutex;
 
-use crate::journey::permits::caps::Call;
+use crate::journey::bell::Call;
+use crate::journey::permits::bucket::Bucket;
 use crate::journey::permits::pool::Permits;
-use crate::journey::subscriber::pace::Bucket;
 use crate::journey::subscriber::placement::Placement;
 use crate::journey::worker::Worker;
 

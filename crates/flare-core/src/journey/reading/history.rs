@@ -9,24 +9,14 @@ use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
 use flare_model::subscription::Revisions;
 use flare_provider::OlderRevision;
 
-use crate::journey::control::Owes;
+use crate::journey::reading::insist::insist;
 use crate::journey::reading::interest;
-use crate::journey::reading::loading::insist;
 use crate::journey::reading::states::Waiting;
 use crate::journey::reading::sweeping;
-use crate::journey::subscriber::FeedLane;
+use crate::journey::subscriber::lane::FeedLane;
+use crate::journey::subscriber::lane::Looked;
 use crate::journey::worker::Worker;
 use crate::notification::change::Change;
-
-/// What was found when the next revision of a document was looked for.
-pub struct Looked {
-    /// From which change on.
-    from: Seq,
-    /// The first one, if there is one.
-    change: Option<Arc<Change>>,
-    /// The newest change that was known then.
-    head: Seq,
-}
 
 /// What became of a document that was due.
 pub enum Due {
@@ -146,17 +136,6 @@ impl Worker {
             }
             worker.due_again(key, number, lane, ordinal);
         });
-    }
-
-    /// What a feed still needs of the history. `None` if it needs nothing.
-    pub fn owes(&self, number: SubscriptionNumber, lane: u8) -> Option<Owes> {
-        let subscriber = &self.subscribers[*self.by_number.get(&number)?];
-        let feed = &subscriber.lanes.get(lane)?.feed;
-        let since = feed.since()?;
-        let owed = feed.waiting().values().map(|standing| (standing.ordinal, standing.owed_from()));
-        let (cursor, ahead) = feed.recorded_position();
-        let in_flight = feed.revisions_in_flight().collect();
-        Some(Owes { since, cursor, ahead, owed: owed.collect(), in_flight })
     }
 
     /// Revisions are about to go that a feed may need. Answers those that it will never send for that.

@@ -1,48 +1,13 @@
 //! Reads of the store for feeds that are behind the tail, and for retries of documents that are not recent.
 
-use std::time::Duration;
-
 use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
-use flare_provider::{ErrorKind, ProviderError};
 
-use crate::journey::reading::sweeping::{self, Sweeping};
-use crate::journey::subscriber::FeedLane;
-use crate::journey::worker::{FeedKey, Tools, Worker};
-
-/// A store that cannot be read now is asked again so often.
-pub const PATIENCE: Duration = Duration::from_millis(100);
-
-/// Tells reads that were begun for a lane as it is now from those of an earlier time: before it was opened here again,
-/// began again, or had to send other revisions. What those find is not what is needed now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Era(pub u64);
-
-/// Reads until the store can be read. `None`: it never will, and the node stops.
-pub async fn insist<T, F>(tools: &Tools, read: impl Fn() -> F) -> Option<T>
-where
-    F: Future<Output = Result<T, ProviderError>>,
-{
-    loop {
-        match read().await {
-            Ok(found) => return Some(found),
-            Err(error) => {
-                if !may_try_again(tools, error).await {
-                    return None;
-                }
-            }
-        }
-    }
-}
-
-/// Waits if trying again makes sense; otherwise the node has to stop.
-async fn may_try_again(tools: &Tools, error: ProviderError) -> bool {
-    if error.kind != ErrorKind::Unavailable {
-        tools.report.fatal(error);
-        return false;
-    }
-    tokio::time::sleep(PATIENCE).await;
-    true
-}
+use crate::journey::reading::insist::insist;
+use crate::journey::reading::sweeping;
+use crate::journey::subscriber::lane::Era;
+use crate::journey::subscriber::lane::FeedLane;
+use crate::journey::subscriber::lane::Sweeping;
+use crate::journey::worker::{FeedKey, Worker};
 
 impl Worker {
     /// Reads a page of a lane beyond a feed's position; the feed is ready again when it is there.

@@ -2,6 +2,7 @@
 //! there and from the store where it is not; and which documents a sweep goes through.
 
 pub mod history;
+pub mod insist;
 pub mod interest;
 pub mod loading;
 pub mod states;

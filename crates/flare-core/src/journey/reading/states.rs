@@ -10,7 +10,7 @@ use flare_model::document::{Document, Row};
 use flare_model::feed::{Attempt, Kept, Verdict};
 use flare_model::ids::{FeedId, Ordinal};
 
-use crate::journey::reading::loading::insist;
+use crate::journey::reading::insist::insist;
 use crate::journey::worker::Worker;
 
 /// Bytes of a lane's states that may wait for their record. When full: the lane's reader waits for it too.

@@ -5,10 +5,12 @@ use std::time::Duration;
 use flare_model::feed::{Filled, SweepKind};
 use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
 
+use crate::journey::reading::insist::insist;
 use crate::journey::reading::interest::{self, Turn};
-use crate::journey::reading::loading::{Era, insist};
-use crate::journey::reading::take::WAITING_WHILE_STRUGGLING;
-use crate::journey::subscriber::FeedLane;
+use crate::journey::subscriber::lane::Era;
+use crate::journey::subscriber::lane::FeedLane;
+use crate::journey::subscriber::lane::Sweeping;
+use crate::journey::subscriber::pace::WAITING_WHILE_STRUGGLING;
 use crate::journey::worker::{FeedKey, Worker};
 use crate::notification::change::Change;
 
@@ -17,18 +19,6 @@ const LOW_WATER: usize = 64;
 
 /// A sweep that meets a document which is soon to be decided looks again after this time.
 const RECESS: Duration = Duration::from_millis(20);
-
-/// What the sweep of a lane is doing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sweeping {
-    /// Nothing, or there is none.
-    #[default]
-    Rests,
-    /// Its page is being read.
-    Reads,
-    /// It stands before a document that is in flight, or on a lease.
-    Before(Ordinal),
-}
 
 /// Why a sweep does not go on now. Whoever stands still has something that wakes him: each says what it is that calls
 /// [`go_on`] again.

@@ -17,6 +17,7 @@ use crate::journey::reading::interest::{self, Turn};
 use crate::journey::reading::states::Waiting;
 use crate::journey::reading::sweeping;
 use crate::journey::sending::courier::Job;
+use crate::journey::subscriber::pace::WAITING_WHILE_STRUGGLING;
 use crate::journey::worker::breaker::Permit;
 use crate::journey::worker::{Alarm, Worker};
 use crate::notification::Notification;
@@ -25,9 +26,6 @@ use crate::steps;
 
 /// After so many rows with nothing to send, the other subscriptions of the host have a turn.
 const ROWS_PER_TURN: usize = 512;
-
-/// While a client fails, at most so many documents wait for it; the rest stays in the log.
-pub(in crate::journey) const WAITING_WHILE_STRUGGLING: usize = 16;
 
 enum Found {
     Job(Attempt, Arc<Change>),

@@ -2,7 +2,7 @@
 
 use std::ops::{Index, IndexMut};
 
-use crate::journey::subscriber::FeedLane;
+use crate::journey::subscriber::lane::{FeedLane, Noted};
 
 /// Some or all lanes of a subscription. Asking for one that another thread serves is a mistake, unless it is asked
 /// for with [`Lanes::get_mut`].
@@ -10,31 +10,6 @@ use crate::journey::subscriber::FeedLane;
 pub struct Lanes {
     slots: Vec<Option<FeedLane>>,
     noted: Noted,
-}
-
-/// What is asked of all lanes on every delivery: looking at each would cost more than the delivery's own lane.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Noted {
-    /// Documents that wait for a retry.
-    pub waiting: u32,
-    /// Lanes with a sweep.
-    pub sweeping: u32,
-}
-
-impl Noted {
-    fn of(lane: &FeedLane) -> Noted {
-        Noted {
-            waiting: lane.feed.waiting().len() as u32,
-            sweeping: u32::from(lane.feed.sweeping().is_some()),
-        }
-    }
-
-    fn sum<'a>(lanes: impl Iterator<Item = &'a FeedLane>) -> Noted {
-        lanes.map(Noted::of).fold(Noted::default(), |sum, lane| Noted {
-            waiting: sum.waiting + lane.waiting,
-            sweeping: sum.sweeping + lane.sweeping,
-        })
-    }
 }
 
 impl Lanes {

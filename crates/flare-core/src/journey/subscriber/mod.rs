@@ -1,5 +1,7 @@
 //! A subscription on its delivery thread: its feeds, what is ready to be taken, and how it has fared.
 
+pub mod decision;
+pub mod lane;
 pub mod lanes;
 pub mod pace;
 pub mod placement;
@@ -9,26 +11,18 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flare_model::feed::Feed;
-use flare_model::ids::{FeedId, Ordinal};
+use flare_model::ids::Ordinal;
 use flare_model::time::Timestamp;
 
-use crate::journey::log::pages::{Fetched, Loaded};
-use crate::journey::log::tail::LaneTail;
 use crate::journey::passive::{Drive, Leases, Passive};
+use crate::journey::permits::bucket::Bucket;
 use crate::journey::permits::concurrency::Borrowed;
-use crate::journey::reading::history::Looked;
-use crate::journey::reading::loading::Era;
-use crate::journey::reading::sweeping::Sweeping;
 use crate::journey::sending::courier::Job;
-use crate::journey::subscriber::lanes::{Lanes, Noted};
-use crate::journey::subscriber::pace::{Bucket, Fortune};
+use crate::journey::subscriber::decision::Decision;
+use crate::journey::subscriber::lanes::Lanes;
+use crate::journey::subscriber::pace::Fortune;
 use crate::journey::subscriber::placement::Placement;
-use crate::journey::subscriber::seldom::Seldom;
-use crate::journey::thread::decision::Decision;
-use crate::journey::worker::parking::Place;
 use crate::notification::compiled::Compiled;
-use tokio::sync::oneshot;
 
 /// So many documents are read at once for whoever takes them from a passive subscription.
 const FETCHES: u32 = 16;
@@ -88,51 +82,6 @@ pub struct Subscriber {
     pub leases: Option<Box<Leases>>,
 }
 
-/// One lane of a subscription.
-pub struct FeedLane {
-    /// Its id.
-    pub id: FeedId,
-    /// The rules.
-    pub feed: Feed,
-    /// The changes.
-    pub tail: Arc<LaneTail>,
-    /// Its numbers were those of another log when it came to this thread.
-    pub begun: bool,
-    /// What its subscription's lanes have counted of it.
-    pub noted: Noted,
-    /// In `unread`.
-    pub queued: bool,
-    /// Where it is in the list of those parked at the end of its lane, if it is.
-    pub parked: Option<Place>,
-    /// A part of the store, while the feed is behind the tail.
-    pub page: Option<Loaded>,
-    /// A page or document is being read.
-    pub loading: bool,
-    /// Which reads are for it as it is now.
-    pub era: Era,
-    /// Documents read by a sweep or for a retry. Bound: see [`Pages`](crate::journey::log::pages::Pages).
-    pub fetched: Seldom<Fetched>,
-    /// Next revisions that were looked for, where every one is sent. Bound: see [`Subscriber::may_fetch`].
-    pub looked: Seldom<Looked>,
-    /// In the recorder's list.
-    pub dirty: bool,
-    /// Waits for a record (a higher mark) before it can go on.
-    pub wants_record: bool,
-    /// In the recorder's list of what is to be written at once, though it can go on meanwhile.
-    pub hurries: bool,
-    /// Handed over by the sweep, or owed another revision, to be sent once recorded. Bound: a page, and those that
-    /// wait.
-    pub swept: Vec<Ordinal>,
-    /// What its sweep is doing.
-    pub sweeping: Sweeping,
-    /// Documents being read for a retry.
-    pub fetching: u32,
-    /// Attempts open now, leases apart.
-    pub in_flight: u32,
-    /// It is about to go to another thread: nothing of it begins any more.
-    pub leaving: Option<Leaving>,
-}
-
 /// Since when a subscription stands still.
 #[derive(Clone, Copy, Debug)]
 pub struct Stood {
@@ -152,13 +101,6 @@ impl Stood {
     pub fn found(now: Timestamp) -> Stood {
         Stood { since: now, found: Some(now) }
     }
-}
-
-/// A lane that is about to leave its thread.
-#[derive(Default)]
-pub struct Leaving {
-    /// Whoever waits until nothing is open.
-    pub drained: Option<oneshot::Sender<()>>,
 }
 
 impl Subscriber {

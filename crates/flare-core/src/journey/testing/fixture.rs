@@ -14,11 +14,11 @@ use tokio_util::task::TaskTracker;
 
 use crate::door::{Chance, SystemClock};
 use crate::journey::connection::{Dialler, ReadLimits};
-use crate::journey::control::Report;
 use crate::journey::log::pages::Pages;
 use crate::journey::log::tail::Tails;
 use crate::journey::passive::PassiveLimits;
 use crate::journey::permits::caps::Caps;
+use crate::journey::report::Report;
 use crate::journey::subscriber::Standstill;
 use crate::journey::worker::breaker::BreakerSettings;
 use crate::journey::worker::{FeedKey, Tools, Worker, WorkerLimits};

@@ -7,9 +7,9 @@ use flare_model::time::Timestamp;
 use flare_provider::Start;
 use serde_json::json;
 
-use crate::journey::control::Command;
 use crate::journey::subscriber::Standstill;
 use crate::journey::testing::world::{Small, World, taken, timed_out, until};
+use crate::journey::thread::command::Command;
 
 const TINY: Small = Small { limit: 1, lanes: 1, bytes: 1 };
 const REPLAY: SweepKind = SweepKind::Replay { since: Timestamp::from_millis(i64::MIN) };
@@ -54,7 +54,7 @@ fn a_sweep_that_meets_a_document_in_flight_goes_on_when_that_has_ended() {
             let key = worker.by_number[&number];
             let slot = &worker.subscribers[key].lanes[0];
             (slot.sweeping
-                == crate::journey::reading::sweeping::Sweeping::Before(open.notification.attempt.ordinal))
+                == crate::journey::subscriber::lane::Sweeping::Before(open.notification.attempt.ordinal))
             .then_some(())
         };
         until("the sweep stands before it", stands).await;

@@ -5,8 +5,9 @@ use flare_model::ids::SubscriptionNumber;
 use tokio::sync::oneshot;
 
 use crate::journey::reading::sweeping;
-use crate::journey::subscriber::{FeedLane, Leaving};
-use crate::journey::thread::decision::Decision;
+use crate::journey::subscriber::decision::Decision;
+use crate::journey::subscriber::lane::FeedLane;
+use crate::journey::subscriber::lane::Leaving;
 use crate::journey::worker::Worker;
 
 impl Worker {

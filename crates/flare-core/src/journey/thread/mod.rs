@@ -1,6 +1,6 @@
 //! The body of a delivery thread: it listens to the bell, the clock and the node, until it is told to stop.
 
-pub mod decision;
+pub mod command;
 pub mod leaving;
 pub mod spawn;
 
@@ -18,19 +18,23 @@ use tokio_util::task::TaskTracker;
 
 use crate::journey::asking::census;
 use crate::journey::asking::survey;
-use crate::journey::control::Command;
-use crate::journey::log::tail::{Bell, Tails};
+use crate::journey::bell::Bell;
+use crate::journey::log::tail::Tails;
 use crate::journey::permits::concurrency::{Borrowed, Common};
-use crate::journey::reading::loading::Era;
-use crate::journey::reading::sweeping::{self, Sweeping};
+use crate::journey::reading::sweeping;
 use crate::journey::sending::errand;
 use crate::journey::sending::trial;
 use crate::journey::settling::recorder;
-use crate::journey::subscriber::lanes::{Lanes, Noted};
+use crate::journey::subscriber::decision::Decision;
+use crate::journey::subscriber::lane::Era;
+use crate::journey::subscriber::lane::FeedLane;
+use crate::journey::subscriber::lane::Noted;
+use crate::journey::subscriber::lane::Sweeping;
+use crate::journey::subscriber::lanes::Lanes;
 use crate::journey::subscriber::pace::Fortune;
 use crate::journey::subscriber::placement::Placement;
-use crate::journey::subscriber::{FeedLane, Standstill, Stood, Subscriber};
-use crate::journey::thread::decision::Decision;
+use crate::journey::subscriber::{Standstill, Stood, Subscriber};
+use crate::journey::thread::command::Command;
 use crate::journey::worker::{Tools, Worker};
 use crate::notification::compiled::Compiled;
 

@@ -6,8 +6,9 @@ use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
 use super::serve;
-use crate::journey::control::Command;
-use crate::journey::log::tail::{Bell, Tails};
+use crate::journey::bell::Bell;
+use crate::journey::log::tail::Tails;
+use crate::journey::thread::command::Command;
 use crate::journey::worker::Tools;
 
 /// What a delivery thread is.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::journey::permits::caps::Call;
+use crate::journey::bell::Call;
 use crate::journey::permits::pool::Permits;
 use crate::journey::sending::courier;
 use crate::journey::worker::Worker;

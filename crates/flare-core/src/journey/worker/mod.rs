@@ -24,15 +24,15 @@ use tokio::sync::{Notify, oneshot};
 use tokio_util::task::TaskTracker;
 
 use crate::door::{Chance, Clock};
+use crate::journey::bell::Rung;
 use crate::journey::connection::{Dialler, ReadLimits};
-use crate::journey::control::Report;
 use crate::journey::log::pages::Pages;
-use crate::journey::log::tail::Rung;
 use crate::journey::passive::PassiveLimits;
 use crate::journey::permits::caps::Caps;
-use crate::journey::reading::loading::Era;
 use crate::journey::reading::states::States;
+use crate::journey::report::Report;
 use crate::journey::subscriber::Subscriber;
+use crate::journey::subscriber::lane::Era;
 use crate::journey::worker::breaker::BreakerSettings;
 use crate::journey::worker::hosts::{Host, Starved};
 use crate::journey::worker::parking::Parking;

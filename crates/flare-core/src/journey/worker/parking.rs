@@ -5,9 +5,7 @@ use std::collections::HashMap;
 
 use flare_model::ids::{LaneId, SubscriptionNumber};
 
-/// Where a feed is in the list of its lane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(u32);
+use crate::journey::subscriber::lane::ParkedAt;
 
 /// A subscription by its place on the thread, and which one that is.
 type Sleeper = (usize, SubscriptionNumber);
@@ -20,10 +18,10 @@ pub struct Parking {
 
 impl Parking {
     /// Puts one to sleep, which is not asleep there already.
-    pub fn park(&mut self, lane: LaneId, key: usize, number: SubscriptionNumber) -> Place {
+    pub fn park(&mut self, lane: LaneId, key: usize, number: SubscriptionNumber) -> ParkedAt {
         let list = self.lanes.entry(lane).or_default();
         list.push((key, number));
-        Place(list.len() as u32 - 1)
+        ParkedAt(list.len() as u32 - 1)
     }
 
     /// The lane has moved: all who sleep there.
@@ -32,7 +30,7 @@ impl Parking {
     }
 
     /// One leaves. Answers the key of another that has its place from now on.
-    pub fn leave(&mut self, lane: LaneId, place: Place) -> Option<usize> {
+    pub fn leave(&mut self, lane: LaneId, place: ParkedAt) -> Option<usize> {
         let list = self.lanes.get_mut(&lane)?;
         list.swap_remove(place.0 as usize);
         let moved = list.get(place.0 as usize).map(|(key, _)| *key);

@@ -9,24 +9,8 @@ use flare_model::ids::{SubscriptionId, SubscriptionNumber};
 use flare_model::time::Timestamp;
 
 use crate::journey::subscriber::Standstill;
-use crate::journey::subscriber::placement::Merge;
+use crate::journey::subscriber::decision::Decision;
 use crate::journey::worker::Worker;
-
-/// Why a subscription is to be disabled, and since when it begins nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decision {
-    /// Why, in words.
-    pub reason: String,
-    /// When it was made.
-    pub at: Timestamp,
-}
-
-impl Merge for Decision {
-    /// The first one counts.
-    fn merge(self, other: Decision) -> Decision {
-        if other.at < self.at { other } else { self }
-    }
-}
 
 impl Worker {
     /// A subscription begins nothing from now on and is to be disabled.

@@ -1,0 +1,122 @@
+//! One lane of a subscription on its delivery thread: its feed, what was read for it, and what it waits for.
+
+use std::sync::Arc;
+
+use flare_model::feed::Feed;
+use flare_model::ids::{FeedId, Ordinal, Seq};
+use tokio::sync::oneshot;
+
+use crate::journey::log::pages::{Fetched, Loaded};
+use crate::journey::log::tail::LaneTail;
+use crate::journey::subscriber::seldom::Seldom;
+use crate::notification::change::Change;
+
+/// One lane of a subscription.
+pub struct FeedLane {
+    /// Its id.
+    pub id: FeedId,
+    /// The rules.
+    pub feed: Feed,
+    /// The changes.
+    pub tail: Arc<LaneTail>,
+    /// Its numbers were those of another log when it came to this thread.
+    pub begun: bool,
+    /// What its subscription's lanes have counted of it.
+    pub noted: Noted,
+    /// In `unread`.
+    pub queued: bool,
+    /// Where it is in the list of those parked at the end of its lane, if it is.
+    pub parked: Option<ParkedAt>,
+    /// A part of the store, while the feed is behind the tail.
+    pub page: Option<Loaded>,
+    /// A page or document is being read.
+    pub loading: bool,
+    /// Which reads are for it as it is now.
+    pub era: Era,
+    /// Documents read by a sweep or for a retry. Bound: see [`Pages`](crate::journey::log::pages::Pages).
+    pub fetched: Seldom<Fetched>,
+    /// Next revisions that were looked for, where every one is sent. Bound: see [`Subscriber::may_fetch`].
+    pub looked: Seldom<Looked>,
+    /// In the recorder's list.
+    pub dirty: bool,
+    /// Waits for a record (a higher mark) before it can go on.
+    pub wants_record: bool,
+    /// In the recorder's list of what is to be written at once, though it can go on meanwhile.
+    pub hurries: bool,
+    /// Handed over by the sweep, or owed another revision, to be sent once recorded. Bound: a page, and those that
+    /// wait.
+    pub swept: Vec<Ordinal>,
+    /// What its sweep is doing.
+    pub sweeping: Sweeping,
+    /// Documents being read for a retry.
+    pub fetching: u32,
+    /// Attempts open now, leases apart.
+    pub in_flight: u32,
+    /// It is about to go to another thread: nothing of it begins any more.
+    pub leaving: Option<Leaving>,
+}
+
+/// A lane that is about to leave its thread.
+#[derive(Default)]
+pub struct Leaving {
+    /// Whoever waits until nothing is open.
+    pub drained: Option<oneshot::Sender<()>>,
+}
+
+/// Tells reads that were begun for a lane as it is now from those of an earlier time: before it was opened here again,
+/// began again, or had to send other revisions. What those find is not what is needed now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Era(pub u64);
+
+/// What the sweep of a lane is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sweeping {
+    /// Nothing, or there is none.
+    #[default]
+    Rests,
+    /// Its page is being read.
+    Reads,
+    /// It stands before a document that is in flight, or on a lease.
+    Before(Ordinal),
+}
+
+/// What was found when the next revision of a document was looked for.
+pub struct Looked {
+    /// From which change on.
+    pub from: Seq,
+    /// The first one, if there is one.
+    pub change: Option<Arc<Change>>,
+    /// The newest change that was known then.
+    pub head: Seq,
+}
+
+/// Where a feed is in the list of its lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParkedAt(pub u32);
+
+/// What is asked of all lanes on every delivery: looking at each would cost more than the delivery's own lane.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Noted {
+    /// Documents that wait for a retry.
+    pub waiting: u32,
+    /// Lanes with a sweep.
+    pub sweeping: u32,
+}
+
+impl Noted {
+    /// What a lane has.
+    pub fn of(lane: &FeedLane) -> Noted {
+        Noted {
+            waiting: lane.feed.waiting().len() as u32,
+            sweeping: u32::from(lane.feed.sweeping().is_some()),
+        }
+    }
+
+    /// What some lanes have together.
+    pub fn sum<'a>(lanes: impl Iterator<Item = &'a FeedLane>) -> Noted {
+        lanes.map(Noted::of).fold(Noted::default(), |sum, lane| Noted {
+            waiting: sum.waiting + lane.waiting,
+            sweeping: sum.sweeping + lane.sweeping,
+        })
+    }
+}
