@@ -1,10 +1,11 @@
-//! What contributors run: `cargo xtask test`, `browser`, `bench`, `stress` and `assets`.
+//! What contributors run: `cargo xtask test`, `browser`, `bench`, `stress`, `differential` and `assets`.
 
 #![allow(clippy::disallowed_methods, reason = "this measures and waits; nothing of it is in the product")]
 
 mod assets;
 mod bench;
 mod browser;
+mod differential;
 mod needs;
 mod stress;
 mod test;
@@ -32,6 +33,8 @@ enum Command {
     Bench(bench::Args),
     /// Run the real binary with tiny limits under random operations, faults and kills, and hold it to its promises.
     Stress(stress::Args),
+    /// Read random patterns and layouts beside Go itself, and say where Flare reads one otherwise.
+    Differential(differential::Args),
 }
 
 fn main() -> ExitCode {
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Command::Assets(args) => assets::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Stress(args) => stress::run(&args),
+        Command::Differential(args) => differential::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -16,11 +16,11 @@ const LAST: i128 = 253_402_300_800 * NANOS - 1;
 const LONGEST: i128 = 315_576_000_000 * NANOS;
 
 /// The elements of a list, whoever wrote it.
-pub(super) fn elements(list: Value<'_>) -> Vec<Value<'_>> {
+pub(super) fn elements(list: Value<'_>) -> Result<Vec<Value<'_>>, Fault<'_>> {
     match list {
-        Value::List(elements) => elements,
+        Value::List(elements) => Ok(elements),
         Value::Part(node) => node.elements().map(Value::of).collect(),
-        _ => Vec::new(),
+        _ => Ok(Vec::new()),
     }
 }
 
@@ -101,7 +101,8 @@ fn size<'a>(value: &Value<'a>) -> Result<Value<'a>, Fault<'a>> {
         Value::List(elements) => elements.len(),
         Value::Wildcards(values) => values.len(),
         Value::Part(node) => match node.content() {
-            Content::List(len) | Content::Map(len) => len as usize,
+            Content::List(len) => len as usize,
+            Content::Map(_) => node.fields(),
             _ => 0,
         },
         other => return Err(Fault::NoOverload("size", other.kind(), None)),
@@ -151,9 +152,30 @@ fn to_text(value: Value<'_>) -> Result<Value<'_>, Fault<'_>> {
         Value::Uint(value) => value.to_string(),
         Value::Double(value) => value.to_string(),
         Value::Bool(value) => value.to_string(),
+        Value::Time(nanos) => date_text(nanos),
+        Value::Span(nanos) => {
+            let sign = if nanos < 0 { "-" } else { "" };
+            let nanos = nanos.unsigned_abs();
+            format!("{sign}{}{}s", nanos / NANOS.unsigned_abs(), fraction(nanos % NANOS.unsigned_abs()))
+        }
         other => return Err(Fault::Conversion("string", other.kind())),
     };
     Ok(Value::Text(Cow::Owned(text)))
+}
+
+/// RFC 3339 in UTC, with as much of a fraction as there is.
+fn date_text(nanos: i128) -> String {
+    let seconds = nanos.div_euclid(NANOS) as i64;
+    let civil::Civil { year, month, day } = civil::civil_from_days(seconds.div_euclid(86_400));
+    let second = seconds.rem_euclid(86_400);
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    let fraction = fraction(nanos.rem_euclid(NANOS).unsigned_abs());
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
+}
+
+/// The part of a second, with its point; nothing for a whole one.
+fn fraction(nanos: u128) -> String {
+    if nanos == 0 { String::new() } else { format!(".{nanos:09}").trim_end_matches('0').to_owned() }
 }
 
 /// `1h30m`, `-1.5s`, `300ms`: numbers with units, the largest first or not.

@@ -3,8 +3,11 @@
 //! Built once per change and shared by every filter. It costs one allocation and no copy of the text, unless a
 //! string has escapes: those are kept unescaped beside it.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+
+use super::read;
 
 /// Values a document may have for expressions to look at it; the bound of what this keeps in memory.
 pub const MAX_VALUES: usize = 100_000;
@@ -21,7 +24,7 @@ pub struct Json {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Entry {
+pub(super) enum Entry {
     Null,
     Bool(bool),
     Int(i64),
@@ -35,6 +38,12 @@ enum Entry {
         at: u32,
         len: u32,
     },
+    /// What JSON allows and no expression can look at, where it stands.
+    Odd {
+        at: u32,
+        len: u32,
+        odd: Odd,
+    },
     /// `end` is the entry after its last.
     List {
         end: u32,
@@ -44,6 +53,24 @@ enum Entry {
         end: u32,
         len: u32,
     },
+}
+
+/// A value that no expression can look at, though it is JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Odd {
+    /// A number beyond every double.
+    Number,
+    /// A string with half a surrogate pair, which is no Unicode.
+    Text,
+}
+
+impl std::fmt::Display for Odd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Odd::Number => "a number is too large to be looked at",
+            Odd::Text => "a string has half a surrogate pair and cannot be looked at",
+        })
+    }
 }
 
 /// A document that expressions cannot look at.
@@ -59,13 +86,7 @@ impl Json {
             return Err(unreadable(&"it is too large"));
         }
         let source = std::str::from_utf8(&text).map_err(|error| unreadable(&error))?;
-        let begin = source.as_ptr() as usize;
-        let mut unescaped = String::new();
-        // About one value for so many bytes; a guess that is too low costs a reallocation.
-        let mut entries = Vec::with_capacity(text.len() / 16 + 4);
-        let mut parser = serde_json::Deserializer::from_str(source);
-        let part = Part { begin, unescaped: &mut unescaped, entries: &mut entries };
-        part.deserialize(&mut parser).and_then(|()| parser.end()).map_err(|error| unreadable(&error))?;
+        let (entries, unescaped) = read::read(source).map_err(|words| unreadable(&words))?;
         Ok(Json { text, unescaped, entries })
     }
 
@@ -78,6 +99,14 @@ impl Json {
     pub(super) fn root(&self) -> Node<'_> {
         Node { json: self, at: 0 }
     }
+}
+
+/// What tells a field of a map from the others.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Key<'j> {
+    Readable(&'j [u8]),
+    /// As it is written, escapes and all: no expression can ask for it.
+    Odd(&'j [u8]),
 }
 
 /// A value within a document.
@@ -98,8 +127,9 @@ pub(super) enum Content<'j> {
     Text(&'j str),
     /// With this many elements.
     List(u32),
-    /// With this many fields.
+    /// With this many fields; one that occurs twice counts twice.
     Map(u32),
+    Odd(Odd),
 }
 
 impl<'j> Node<'j> {
@@ -113,6 +143,7 @@ impl<'j> Node<'j> {
             Entry::Text { .. } | Entry::Unescaped { .. } => Content::Text(self.text(self.at)),
             Entry::List { len, .. } => Content::List(len),
             Entry::Map { len, .. } => Content::Map(len),
+            Entry::Odd { odd, .. } => Content::Odd(odd),
         }
     }
 
@@ -128,10 +159,11 @@ impl<'j> Node<'j> {
         }
     }
 
-    fn bytes(self, at: usize) -> &'j [u8] {
+    fn key(self, at: usize) -> Key<'j> {
         match self.json.entries[at] {
-            Entry::Text { at, len } => &self.json.text[at as usize..(at + len) as usize],
-            _ => self.text(at).as_bytes(),
+            Entry::Text { at, len } => Key::Readable(&self.json.text[at as usize..(at + len) as usize]),
+            Entry::Odd { at, len, .. } => Key::Odd(&self.json.text[at as usize..(at + len) as usize]),
+            _ => Key::Readable(self.text(at).as_bytes()),
         }
     }
 
@@ -153,12 +185,17 @@ impl<'j> Node<'j> {
         let mut found = None;
         let mut at = self.at + 1;
         while at < end as usize {
-            if self.bytes(at) == name.as_bytes() {
+            if self.key(at) == Key::Readable(name.as_bytes()) {
                 found = Some(Node { json: self.json, at: at + 1 });
             }
             at = self.after(at + 1);
         }
         found
+    }
+
+    /// How many fields a map has; one that occurs twice counts once.
+    pub(super) fn fields(self) -> usize {
+        self.elements().map(|key| self.key(key.at)).collect::<BTreeSet<_>>().len()
     }
 
     /// The elements of a list, the keys of a map.
@@ -177,96 +214,5 @@ impl<'j> Node<'j> {
             at = if is_map { self.after(at + 1) } else { self.after(at) };
             Some(node)
         })
-    }
-}
-
-/// Turns a value into entries.
-struct Part<'a> {
-    begin: usize,
-    unescaped: &'a mut String,
-    entries: &'a mut Vec<Entry>,
-}
-
-impl Part<'_> {
-    fn part(&mut self) -> Part<'_> {
-        Part { begin: self.begin, unescaped: self.unescaped, entries: self.entries }
-    }
-
-    fn push<E: Error>(&mut self, entry: Entry) -> Result<(), E> {
-        if self.entries.len() >= MAX_VALUES {
-            return Err(E::custom(format!("it has more than {MAX_VALUES} values")));
-        }
-        self.entries.push(entry);
-        Ok(())
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Part<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Part<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_unit<E: Error>(mut self) -> Result<(), E> {
-        self.push(Entry::Null)
-    }
-
-    fn visit_bool<E: Error>(mut self, value: bool) -> Result<(), E> {
-        self.push(Entry::Bool(value))
-    }
-
-    fn visit_i64<E: Error>(mut self, value: i64) -> Result<(), E> {
-        self.push(Entry::Int(value))
-    }
-
-    fn visit_u64<E: Error>(mut self, value: u64) -> Result<(), E> {
-        self.push(i64::try_from(value).map_or(Entry::Uint(value), Entry::Int))
-    }
-
-    fn visit_f64<E: Error>(mut self, value: f64) -> Result<(), E> {
-        self.push(Entry::Double(value))
-    }
-
-    fn visit_borrowed_str<E: Error>(mut self, value: &'de str) -> Result<(), E> {
-        let at = (value.as_ptr() as usize - self.begin) as u32;
-        self.push(Entry::Text { at, len: value.len() as u32 })
-    }
-
-    fn visit_str<E: Error>(mut self, value: &str) -> Result<(), E> {
-        let at = self.unescaped.len() as u32;
-        self.unescaped.push_str(value);
-        self.push(Entry::Unescaped { at, len: value.len() as u32 })
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
-        let at = self.entries.len();
-        self.push(Entry::Null)?;
-        let mut len = 0;
-        while seq.next_element_seed(self.part())?.is_some() {
-            len += 1;
-        }
-        self.entries[at] = Entry::List { end: self.entries.len() as u32, len };
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
-        let at = self.entries.len();
-        self.push(Entry::Null)?;
-        let mut len = 0;
-        while map.next_key_seed(self.part())?.is_some() {
-            map.next_value_seed(self.part())?;
-            len += 1;
-        }
-        self.entries[at] = Entry::Map { end: self.entries.len() as u32, len };
-        Ok(())
     }
 }

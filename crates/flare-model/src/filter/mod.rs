@@ -12,10 +12,14 @@ mod lex;
 mod mistake;
 mod parse;
 mod pattern;
+mod re2;
+mod read;
 mod run;
 mod tree;
 mod value;
 
+#[cfg(test)]
+mod others_tests;
 #[cfg(test)]
 mod tests;
 

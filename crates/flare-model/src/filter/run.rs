@@ -9,9 +9,9 @@ use std::fmt;
 
 use super::Inputs;
 use super::functions;
-use super::json::Content;
+use super::json::{Content, Odd};
 use super::tree::{Const, Expr, Function, Kind, Order, Sum, Variable};
-use super::value::{Value, compare, equal};
+use super::value::{Comparison, Value, compare, equal};
 use crate::revision::Revision;
 
 /// What an evaluation may cost: an operation is one unit, and so are eight bytes of text. It takes a document
@@ -30,6 +30,7 @@ pub(super) enum Fault<'a> {
     Conversion(&'static str, Kind),
     TooCostly,
     NoState,
+    Odd(Odd),
 }
 
 impl fmt::Display for Fault<'_> {
@@ -50,6 +51,7 @@ impl fmt::Display for Fault<'_> {
             Fault::Conversion(to, from) => write!(f, "this {} is no {to}", from.name()),
             Fault::TooCostly => f.write_str("the document is too large for this expression"),
             Fault::NoState => f.write_str("what this client last got is not known"),
+            Fault::Odd(odd) => odd.fmt(f),
         }
     }
 }
@@ -95,7 +97,8 @@ impl<'a> Run<'a> {
             Expr::Has(operand, field) => {
                 let operand = self.value(operand)?;
                 match self.select(&operand, field) {
-                    Ok(_) => Ok(Value::Bool(true)),
+                    // What cannot be looked at is there all the same.
+                    Ok(_) | Err(Fault::Odd(_)) => Ok(Value::Bool(true)),
                     Err(Fault::NoField(_)) => Ok(Value::Bool(false)),
                     Err(fault) => Err(fault),
                 }
@@ -144,7 +147,7 @@ impl<'a> Run<'a> {
 
     fn variable(&mut self, variable: Variable) -> Result<Value<'a>, Fault<'a>> {
         Ok(match variable {
-            Variable::Document => Value::of(self.inputs.document.root()),
+            Variable::Document => Value::of(self.inputs.document.root())?,
             Variable::Revision => match self.inputs.revision {
                 Revision::Integer(number) => Value::Int(*number),
                 Revision::Date(date) => Value::Text(Cow::Borrowed(date.text())),
@@ -155,7 +158,7 @@ impl<'a> Run<'a> {
                 None => Value::Null,
             },
             Variable::State => match self.inputs.state {
-                Some(state) => Value::of(state.root()),
+                Some(state) => Value::of(state.root())?,
                 None => return Err(Fault::NoState),
             },
         })
@@ -167,7 +170,7 @@ impl<'a> Run<'a> {
                 if let Content::Map(fields) = node.content() {
                     self.budget.spend(fields as usize / 8)?;
                 }
-                node.field(field).map(Value::of).ok_or(Fault::NoField(field))
+                node.field(field).map_or(Err(Fault::NoField(field)), Value::of)
             }
             Value::Wildcards(values) => {
                 let found = values.iter().find(|(name, _)| *name == field);
@@ -183,7 +186,7 @@ impl<'a> Run<'a> {
             return match &operand {
                 Value::Part(node) if matches!(node.content(), Content::Map(_)) => {
                     self.budget.spend(node.weight() / 8)?;
-                    node.field(key).map(Value::of).ok_or(Fault::NoIndex)
+                    node.field(key).map_or(Err(Fault::NoIndex), Value::of)
                 }
                 Value::Wildcards(values) => {
                     let found = values.iter().find(|(name, _)| *name == &**key);
@@ -206,7 +209,7 @@ impl<'a> Run<'a> {
             Value::List(_) => Err(Fault::NoIndex),
             Value::Part(node) if matches!(node.content(), Content::List(_)) => {
                 self.budget.spend(node.weight() / 8)?;
-                node.elements().nth(place).map(Value::of).ok_or(Fault::NoIndex)
+                node.elements().nth(place).map_or(Err(Fault::NoIndex), Value::of)
             }
             other => Err(Fault::NoOverload("[]", other.kind(), Some(index.kind()))),
         }
@@ -246,14 +249,17 @@ impl<'a> Run<'a> {
         if let (Value::Text(a), Value::Text(b)) = (&a, &b) {
             self.budget.spend(a.len().min(b.len()) / 8)?;
         }
-        let found = compare(&a, &b);
         let sign = match order {
             Order::Less => "<",
             Order::LessOrEqual => "<=",
             Order::Greater => ">",
             Order::GreaterOrEqual => ">=",
         };
-        let found = found.ok_or(Fault::NoOverload(sign, a.kind(), Some(b.kind())))?;
+        let found = match compare(&a, &b) {
+            Comparison::Ordered(found) => found,
+            Comparison::NotANumber => return Ok(Value::Bool(false)),
+            Comparison::Incomparable => return Err(Fault::NoOverload(sign, a.kind(), Some(b.kind()))),
+        };
         Ok(Value::Bool(match order {
             Order::Less => found == Ordering::Less,
             Order::LessOrEqual => found != Ordering::Greater,
@@ -275,7 +281,7 @@ impl<'a> Run<'a> {
             return Ok(Value::Bool(false));
         }
         let found = match self.value(list)? {
-            Value::List(elements) => self.any_equal(&value, elements.into_iter())?,
+            Value::List(elements) => self.any_equal(&value, elements.into_iter().map(Ok))?,
             Value::Part(node) => match (node.content(), &value) {
                 (Content::List(_), _) => self.any_equal(&value, node.elements().map(Value::of))?,
                 (Content::Map(_), Value::Text(key)) => {
@@ -293,17 +299,21 @@ impl<'a> Run<'a> {
         Ok(Value::Bool(found))
     }
 
+    /// Whether one of them is equal. One that cannot be looked at might be: it matters only where no other is.
     fn any_equal(
         &mut self,
         value: &Value<'a>,
-        elements: impl Iterator<Item = Value<'a>>,
+        elements: impl Iterator<Item = Result<Value<'a>, Fault<'a>>>,
     ) -> Result<bool, Fault<'a>> {
+        let mut fault = None;
         for element in elements {
-            if equal(value, &element, &mut self.budget)? {
-                return Ok(true);
+            match element {
+                Ok(element) if equal(value, &element, &mut self.budget)? => return Ok(true),
+                Ok(_) => {}
+                Err(odd) => fault = Some(odd),
             }
         }
-        Ok(false)
+        fault.map_or(Ok(false), Err)
     }
 
     /// As CEL has it, and one step further: JSON does not tell 10 from 10.0, so where an integer meets a double
@@ -331,8 +341,8 @@ impl<'a> Run<'a> {
             }
             (a, b) if sum == Sum::Add && a.kind() == Kind::List && b.kind() == Kind::List => {
                 self.budget.spend(a.weight() + b.weight())?;
-                let mut list = functions::elements(a);
-                list.extend(functions::elements(b));
+                let mut list = functions::elements(a)?;
+                list.extend(functions::elements(b)?);
                 Ok(Value::List(list))
             }
             (a, b) => functions::dates(sum, &a, &b).unwrap_or(Err(wrong)),

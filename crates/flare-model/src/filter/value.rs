@@ -30,8 +30,9 @@ pub(super) enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    pub(super) fn of(node: Node<'a>) -> Value<'a> {
-        match node.content() {
+    /// A value of a document, unless it is one that cannot be looked at.
+    pub(super) fn of(node: Node<'a>) -> Result<Value<'a>, Fault<'a>> {
+        Ok(match node.content() {
             Content::Null => Value::Null,
             Content::Bool(value) => Value::Bool(value),
             Content::Int(value) => Value::Int(value),
@@ -39,7 +40,8 @@ impl<'a> Value<'a> {
             Content::Double(value) => Value::Double(value),
             Content::Text(text) => Value::Text(Cow::Borrowed(text)),
             Content::List(_) | Content::Map(_) => Value::Part(node),
-        }
+            Content::Odd(odd) => return Err(Fault::Odd(odd)),
+        })
     }
 
     pub(super) fn kind(&self) -> Kind {
@@ -73,13 +75,13 @@ impl<'a> Value<'a> {
     }
 
     /// The elements of a list.
-    fn elements(&self) -> Option<Vec<Value<'a>>> {
+    fn elements(&self) -> Result<Option<Vec<Value<'a>>>, Fault<'a>> {
         match self {
-            Value::List(elements) => Some(elements.clone()),
+            Value::List(elements) => Ok(Some(elements.clone())),
             Value::Part(node) if matches!(node.content(), Content::List(_)) => {
-                Some(node.elements().map(Value::of).collect())
+                node.elements().map(Value::of).collect::<Result<_, _>>().map(Some)
             }
-            _ => None,
+            _ => Ok(None),
         }
     }
 }
@@ -102,7 +104,7 @@ pub(super) fn equal<'a>(a: &Value<'a>, b: &Value<'a>, budget: &mut Budget) -> Re
         (Value::Part(x), Value::Part(y)) if a.kind() == Kind::Map && b.kind() == Kind::Map => {
             return equal_maps(*x, *y, budget);
         }
-        _ => match (a.elements(), b.elements()) {
+        _ => match (a.elements()?, b.elements()?) {
             (Some(a), Some(b)) if a.len() == b.len() => {
                 budget.spend(a.len())?;
                 for (a, b) in a.iter().zip(&b) {
@@ -119,22 +121,23 @@ pub(super) fn equal<'a>(a: &Value<'a>, b: &Value<'a>, budget: &mut Budget) -> Re
 
 fn equal_maps<'a>(a: Node<'a>, b: Node<'a>, budget: &mut Budget) -> Result<bool, Fault<'a>> {
     let keys = |map: Node<'a>| {
-        let texts = map.elements().filter_map(|key| match key.content() {
-            Content::Text(text) => Some(text),
-            _ => None,
+        let texts = map.elements().map(|key| match key.content() {
+            Content::Text(text) => Ok(text),
+            Content::Odd(odd) => Err(Fault::Odd(odd)),
+            _ => Ok(""),
         });
-        texts.collect::<std::collections::BTreeSet<_>>()
+        texts.collect::<Result<std::collections::BTreeSet<_>, _>>()
     };
     // Sorting is a little more than linear, and a lookup is linear in the number of fields.
     budget.spend(a.weight() + b.weight())?;
-    let (own, other) = (keys(a), keys(b));
+    let (own, other) = (keys(a)?, keys(b)?);
     if own != other {
         return Ok(false);
     }
     budget.spend(own.len().saturating_mul(own.len()) / 4)?;
     for key in own {
         if let (Some(a), Some(b)) = (a.field(key), b.field(key))
-            && !equal(&Value::of(a), &Value::of(b), budget)?
+            && !equal(&Value::of(a)?, &Value::of(b)?, budget)?
         {
             return Ok(false);
         }
@@ -142,17 +145,32 @@ fn equal_maps<'a>(a: Node<'a>, b: Node<'a>, budget: &mut Budget) -> Result<bool,
     Ok(true)
 }
 
-/// Which of two values is larger; `None` if they have no order.
-pub(super) fn compare(a: &Value, b: &Value) -> Option<Ordering> {
-    match (a, b) {
+/// How two values stand to each other.
+pub(super) enum Comparison {
+    Ordered(Ordering),
+    /// One is not a number: neither is larger, nor are they equal.
+    NotANumber,
+    /// Values of these kinds have no order.
+    Incomparable,
+}
+
+/// Which of two values is larger.
+pub(super) fn compare(a: &Value, b: &Value) -> Comparison {
+    let order = match (a, b) {
         (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
         (Value::Text(a), Value::Text(b)) => Some(a.cmp(b)),
         (Value::Time(a), Value::Time(b)) | (Value::Span(a), Value::Span(b)) => Some(a.cmp(b)),
         _ => numbers(a, b),
+    };
+    match order {
+        Some(order) => Comparison::Ordered(order),
+        None if a.kind().is_number() && b.kind().is_number() => Comparison::NotANumber,
+        None => Comparison::Incomparable,
     }
 }
 
-/// Exact across types: an integer that a double cannot hold is not rounded to it.
+/// Exact across types: an integer that a double cannot hold is not rounded to it. `None` where one is no number, NaN
+/// included.
 fn numbers(a: &Value, b: &Value) -> Option<Ordering> {
     let whole = |value: &Value| match value {
         Value::Int(value) => Some(i128::from(*value)),

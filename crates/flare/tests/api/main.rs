@@ -47,6 +47,7 @@ mod plots;
 mod pprof;
 mod profiles;
 mod program;
+mod read_alike;
 mod replays;
 mod resources;
 mod retention;

@@ -13,6 +13,7 @@ use flare_model::time::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::operations::App;
 use crate::operations::Done;
@@ -29,9 +30,9 @@ pub struct Trial {
     pub filter: Option<String>,
     /// Whether to tell; this or `filter`.
     pub when: Option<String>,
-    /// The document; without one it is as after a delete.
+    /// The document; without one it is as after a delete. As it is written: an expression tells `-0` from `-0.0`.
     #[schemars(with = "Option<serde_json::Map<String, Value>>")]
-    pub document: Option<Value>,
+    pub document: Option<Box<RawValue>>,
     /// Its revision; 1 where none is given.
     #[schemars(with = "Option<Revision>")]
     pub revision: Option<Value>,
@@ -41,7 +42,7 @@ pub struct Trial {
     pub action: Option<Action>,
     /// The document as the client last got it; for `when`.
     #[schemars(with = "Option<serde_json::Map<String, Value>>")]
-    pub state: Option<Value>,
+    pub state: Option<Box<RawValue>>,
 }
 
 /// What came of it.
@@ -145,11 +146,11 @@ impl App {
     }
 }
 
-fn json(field: &str, value: &Value) -> Result<Json, Invalid> {
-    if !value.is_object() {
+fn json(field: &str, value: &RawValue) -> Result<Json, Invalid> {
+    if !value.get().starts_with('{') {
         return Err(Invalid::new(field, "must be a JSON object"));
     }
-    Json::new(Bytes::from(value.to_string())).map_err(|error| Invalid::new(field, error))
+    Json::new(Bytes::copy_from_slice(value.get().as_bytes())).map_err(|error| Invalid::new(field, error))
 }
 
 fn revision(value: Option<&Value>) -> Result<Revision, Invalid> {
