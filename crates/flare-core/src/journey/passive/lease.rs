@@ -9,7 +9,7 @@ use flare_model::ids::{Ordinal, SubscriptionNumber};
 use tokio::sync::oneshot;
 
 use super::settle::Word;
-use super::token::Token;
+use crate::journey::subscriber::passive::token::Token;
 use crate::journey::worker::{Alarm, Worker};
 
 /// What is known of leases beyond the feeds. A subscription without any has none of this.

@@ -7,11 +7,9 @@
 
 mod drive;
 mod lease;
-mod message;
 mod reserve;
 mod settle;
 mod stream;
-mod token;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,13 +19,13 @@ use tokio::sync::oneshot;
 
 pub use drive::{Drive, DriveOrder, Driven};
 pub use lease::Leases;
-pub use message::Message;
 pub use reserve::{Handout, Receipt, Reservation};
 pub use settle::{Outcome, Outcomes, Settlement, Word};
 pub use stream::{Open, Stream, StreamOrder};
-pub use token::Token;
 
 use crate::journey::subscriber::lane::Sweeping;
+pub use crate::journey::subscriber::passive::message::Message;
+pub use crate::journey::subscriber::passive::token::Token;
 use crate::journey::worker::Worker;
 
 /// Bounds of passive mode.

@@ -8,10 +8,10 @@ use flare_model::feed::Attempt;
 use http::header::HeaderName;
 use tokio::sync::{mpsc, oneshot};
 
-use super::message::Message;
 use super::stream::StreamEvent;
-use super::token::Token;
 use super::{Passive, Refused};
+use crate::journey::subscriber::passive::message::Message;
+use crate::journey::subscriber::passive::token::Token;
 use crate::journey::worker::Worker;
 use crate::notification::change::Change;
 use crate::notification::message as notification;

@@ -8,9 +8,9 @@ use flare_model::retry::RetryPolicy;
 use flare_model::time::Timestamp;
 use tokio::sync::oneshot;
 
-use super::token::Token;
 use crate::journey::merge::Merge;
 use crate::journey::reading::sweeping;
+use crate::journey::subscriber::passive::token::Token;
 use crate::journey::worker::Worker;
 
 /// How a lease ends.

@@ -8,9 +8,9 @@ use flare_model::ids::{Ordinal, SubscriptionNumber};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Refused;
-use super::message::Message;
 use super::settle::Word;
-use super::token::Token;
+use crate::journey::subscriber::passive::message::Message;
+use crate::journey::subscriber::passive::token::Token;
 use crate::journey::worker::Worker;
 
 /// What a stream is to be like.

@@ -4,6 +4,7 @@ pub mod decision;
 pub mod lane;
 pub mod lanes;
 pub mod pace;
+pub mod passive;
 pub mod placement;
 pub mod seldom;
 

@@ -13,7 +13,7 @@ use serde::ser::{Error, SerializeMap};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::token::Token;
+use crate::journey::subscriber::passive::token::Token;
 
 /// One notification on a lease.
 #[derive(Clone, Debug)]
