@@ -7,7 +7,7 @@ use flare_provider::Store;
 use super::{BreakerSettings, Dialler, ReadLimits, Report, Threads, WorkerLimits};
 use crate::config::Config;
 use crate::door::{Clock, Entropy};
-use crate::journey::passive::PassiveLimits;
+use crate::journey::subscriber::passive::PassiveLimits;
 use crate::observe;
 use crate::telemetry::Tracer;
 

@@ -1,71 +1,16 @@
-//! The leases of a subscription on their thread: when each ends, by the monotonic clock, and those that have ended and
-//! wait for their record.
+//! Leases are given, watched and ended: an attempt comes in and its token goes out; when its time is over, or when the
+//! client says so, its document goes on as soon as that is durable.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use flare_model::feed::{Attempt, State, Trouble};
 use flare_model::ids::{Ordinal, SubscriptionNumber};
 use tokio::sync::oneshot;
 
-use super::settle::Word;
+use crate::journey::passive::settle::Word;
+use crate::journey::subscriber::passive::leases::Recorded;
 use crate::journey::subscriber::passive::token::Token;
 use crate::journey::worker::{Alarm, Worker};
-
-/// What is known of leases beyond the feeds. A subscription without any has none of this.
-pub struct Leases {
-    /// When each ends, monotonic. Bound: the documents that wait, see `waiting-limit`.
-    ends: BTreeMap<(u8, Ordinal), Duration>,
-    /// Ended, and not recorded yet: after that to be tried again, decided again, or neither. Bound: see above.
-    ended: Vec<(u8, Ordinal)>,
-    /// The earliest alarm that is set, monotonic.
-    alarm: Duration,
-    /// Who waits for records. Bound: requests being answered.
-    pending: Vec<Pending>,
-}
-
-/// Someone who wants to know when all that is said of some documents is durable.
-struct Pending {
-    documents: Vec<(u8, Ordinal)>,
-    durable: oneshot::Sender<()>,
-}
-
-impl Default for Leases {
-    fn default() -> Self {
-        Leases { ends: BTreeMap::new(), ended: Vec::new(), alarm: Duration::MAX, pending: Vec::new() }
-    }
-}
-
-impl Leases {
-    /// How many are out.
-    pub fn out(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// Lanes are served elsewhere from now on; whoever serves them next ends their leases. Whether nothing is left.
-    pub fn let_go(&mut self, lanes: &[u8]) -> bool {
-        self.ends.retain(|(lane, _), _| !lanes.contains(lane));
-        self.ended.retain(|(lane, _)| !lanes.contains(lane));
-        for waits in &mut self.pending {
-            // It was recorded before it went.
-            waits.documents.retain(|(lane, _)| !lanes.contains(lane));
-        }
-        for waits in self.pending.extract_if(.., |waits| waits.documents.is_empty()) {
-            let _ = waits.durable.send(());
-        }
-        self.is_empty()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.ends.is_empty() && self.ended.is_empty() && self.pending.is_empty()
-    }
-
-    /// Those that are over.
-    fn over(&self, now: Duration) -> Vec<(u8, Ordinal)> {
-        let over = self.ends.iter().filter(|(_, end)| **end <= now);
-        over.map(|(document, _)| *document).collect()
-    }
-}
 
 impl Worker {
     /// Hands an attempt out until `lease` from now. It may be told to the client once it is durable.
@@ -119,9 +64,7 @@ impl Worker {
         let subscriber = &mut self.subscribers[key];
         let number = subscriber.compiled.number;
         let leases = subscriber.leases.get_or_insert_default();
-        leases.ends.insert(document, end);
-        if end < leases.alarm {
-            leases.alarm = end;
+        if leases.watch(document, end) {
             self.set_alarm(end, Alarm::Leases(key, number));
         }
     }
@@ -131,11 +74,7 @@ impl Worker {
         let now = self.tools.clock.monotonic();
         let Some(subscriber) = self.subscriber(key, number) else { return };
         let Some(leases) = &mut subscriber.leases else { return };
-        // A later alarm, of a time when more were out, has nothing to do.
-        if leases.alarm <= now {
-            leases.alarm = Duration::MAX;
-        }
-        for (lane, ordinal) in leases.over(now) {
+        for (lane, ordinal) in leases.rang(now) {
             // Whoever serves the lane next ends them.
             if self.subscribers[key].lanes.get(lane).is_none_or(|slot| slot.leaving.is_some()) {
                 continue;
@@ -143,10 +82,7 @@ impl Worker {
             self.end_lease(key, lane, ordinal, Word::Expired);
         }
         let Some(leases) = &mut self.subscribers[key].leases else { return };
-        // Those of lanes that are about to leave are over, and stay so.
-        let next = leases.ends.values().filter(|end| **end > now).min().copied();
-        if let Some(next) = next.filter(|next| *next < leases.alarm) {
-            leases.alarm = next;
+        if let Some(next) = leases.next_alarm(now) {
             self.set_alarm(next, Alarm::Leases(key, number));
         }
         crate::journey::reading::sweeping::go_on(self, key);
@@ -161,8 +97,8 @@ impl Worker {
             return;
         };
         // Those that have ended wait for their record, which those who wait for it are told of first.
-        let out: Vec<(u8, Ordinal)> = leases.ends.keys().copied().collect();
-        let documents = out.iter().chain(&leases.ended).copied().collect();
+        let out = leases.documents_out();
+        let documents = out.iter().chain(leases.documents_ended()).copied().collect();
         for (lane, ordinal) in out {
             self.end_lease(key, lane, ordinal, Word::Expired);
         }
@@ -179,9 +115,7 @@ impl Worker {
     pub(super) fn lease_ended(&mut self, key: usize, lane: u8, ordinal: Ordinal) {
         let subscriber = &mut self.subscribers[key];
         if let Some(leases) = &mut subscriber.leases {
-            leases.ends.remove(&(lane, ordinal));
-            // Even if nothing is owed: the reader may meet a newer change before that is durable.
-            leases.ended.push((lane, ordinal));
+            leases.ended((lane, ordinal));
         }
         if let Some(passive) = &mut subscriber.passive {
             passive.streams.iter_mut().for_each(|stream| stream.lease_ended(lane, ordinal));
@@ -205,7 +139,7 @@ impl Worker {
             self.mark_dirty(key, *lane, true);
         }
         let leases = self.subscribers[key].leases.get_or_insert_default();
-        leases.pending.push(Pending { documents, durable });
+        leases.tell_when_durable(documents, durable);
         told
     }
 
@@ -215,20 +149,7 @@ impl Worker {
         let subscriber = &mut self.subscribers[key];
         let Some(leases) = &mut subscriber.leases else { return };
         let feed = &subscriber.lanes[usize::from(lane)].feed;
-        let later = |document: &(u8, Ordinal)| document.0 != lane || feed.is_unrecorded(document.1);
-        let (later, now) = leases.ended.drain(..).partition(later);
-        leases.ended = later;
-        let now: Vec<(u8, Ordinal)> = now;
-        let mut lacking = false;
-        for mut waits in std::mem::take(&mut leases.pending) {
-            waits.documents.retain(|(other, ordinal)| *other != lane || feed.is_pending(*ordinal));
-            lacking |= waits.documents.iter().any(|(other, _)| *other == lane);
-            if waits.documents.is_empty() {
-                let _ = waits.durable.send(());
-            } else {
-                leases.pending.push(waits);
-            }
-        }
+        let Recorded { go_on, lacking } = leases.recorded(lane, feed);
         if leases.is_empty() {
             subscriber.leases = None;
         }
@@ -236,7 +157,7 @@ impl Worker {
             // It was said while that record was under way.
             self.mark_dirty(key, lane, true);
         }
-        for (lane, ordinal) in now {
+        for (lane, ordinal) in go_on {
             let subscriber = &mut self.subscribers[key];
             if subscriber.lanes[usize::from(lane)].feed.is_to_be_decided_again(ordinal) {
                 subscriber.due.push_front((lane, ordinal));

@@ -11,33 +11,21 @@ mod reserve;
 mod settle;
 mod stream;
 
-use std::collections::VecDeque;
-use std::time::Duration;
-
 use flare_model::ids::SubscriptionNumber;
 use tokio::sync::oneshot;
 
-pub use drive::{Drive, DriveOrder, Driven};
-pub use lease::Leases;
-pub use reserve::{Handout, Receipt, Reservation};
+pub use crate::journey::subscriber::passive::PassiveLimits;
+pub use crate::journey::subscriber::passive::drive::{DriveOrder, Driven};
+pub use crate::journey::subscriber::passive::message::Message;
+pub use crate::journey::subscriber::passive::refused::Refused;
+pub use crate::journey::subscriber::passive::reservation::{Handout, Receipt, Reservation};
+pub use crate::journey::subscriber::passive::stream::{Open, StreamOrder};
+pub use crate::journey::subscriber::passive::token::Token;
 pub use settle::{Outcome, Outcomes, Settlement, Word};
-pub use stream::{Open, Stream, StreamOrder};
 
 use crate::journey::subscriber::lane::Sweeping;
-pub use crate::journey::subscriber::passive::message::Message;
-pub use crate::journey::subscriber::passive::token::Token;
+use crate::journey::subscriber::passive::Passive;
 use crate::journey::worker::Worker;
-
-/// Bounds of passive mode.
-#[derive(Clone, Copy, Debug)]
-pub struct PassiveLimits {
-    /// The longest lease, and the longest delay of a release.
-    pub maximum_lease: Duration,
-    /// For how long a delivery on request begins attempts.
-    pub maximum_wait: Duration,
-    /// Reservations that wait, and streams, of one subscription.
-    pub waiters: usize,
-}
 
 /// What a passive subscription is asked for.
 pub enum Ask {
@@ -53,44 +41,6 @@ pub enum Ask {
     EndLeases(oneshot::Sender<()>),
     /// Hands notifications out as they come.
     Stream(StreamOrder, oneshot::Sender<Result<Open, Refused>>),
-}
-
-/// Why an ask is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// There is no such subscription on this thread any more.
-    Gone,
-    /// It is served without being asked.
-    Active,
-    /// It stands still.
-    Standing,
-    /// Another delivery on request is under way.
-    Driving,
-    /// As many wait as may.
-    Full,
-}
-
-/// What a passive subscription has beside its feeds.
-#[derive(Default)]
-pub struct Passive {
-    /// A delivery on request.
-    pub drive: Option<Drive>,
-    /// Those who wait for something to take. Bound: `waiters`, with the streams. When full: refused.
-    pub reservations: VecDeque<Reservation>,
-    /// Those who take as it comes. Bound: see above.
-    pub streams: Vec<Stream>,
-    /// What streams were given.
-    pub history: stream::History,
-    /// It is being served: what that makes ready needs no second look.
-    serving: bool,
-}
-
-impl Passive {
-    /// How many attempts may be open, of a delivery on request that is under way.
-    pub fn room(&self, in_flight: u32) -> u32 {
-        let drive = self.drive.as_ref().filter(|drive| !drive.caller_left());
-        drive.map_or(0, |drive| drive.concurrency.min(in_flight.saturating_add(drive.left)))
-    }
 }
 
 impl Worker {

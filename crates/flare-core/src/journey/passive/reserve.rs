@@ -8,47 +8,16 @@ use flare_model::feed::Attempt;
 use http::header::HeaderName;
 use tokio::sync::{mpsc, oneshot};
 
-use super::stream::StreamEvent;
-use super::{Passive, Refused};
 use crate::journey::subscriber::passive::message::Message;
+use crate::journey::subscriber::passive::refused::Refused;
+use crate::journey::subscriber::passive::reservation::{Handout, Receipt, Reservation};
+use crate::journey::subscriber::passive::stream::StreamEvent;
 use crate::journey::subscriber::passive::token::Token;
 use crate::journey::worker::Worker;
 use crate::notification::change::Change;
 use crate::notification::message as notification;
 
 const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
-
-/// Someone who wants notifications.
-pub struct Reservation {
-    /// At most so many.
-    pub quantity: usize,
-    /// For so long.
-    pub lease: Duration,
-    /// Whether to wait when there is nothing.
-    pub patient: bool,
-    /// Where they go.
-    pub reply: oneshot::Sender<Result<Handout, Refused>>,
-}
-
-/// What a reservation gets. Dropped before it is [handed over](Receipt::handed_over), its leases go back at once.
-#[derive(Default)]
-pub struct Handout {
-    /// The notifications.
-    pub messages: Vec<Message>,
-    /// Said once the client's connection has them; there is none where there is nothing to hand over.
-    pub receipt: Option<Receipt>,
-}
-
-/// The way to say that leases were handed over: until then nobody has them, and whoever drops it gives them back.
-pub struct Receipt(oneshot::Sender<()>);
-
-impl Receipt {
-    /// The client's connection has taken what was leased.
-    pub fn handed_over(self) {
-        // A thread that has stopped has recorded the leases as they are.
-        let _ = self.0.send(());
-    }
-}
 
 /// Where a batch of leases goes, once they are durable.
 enum To {
@@ -248,19 +217,11 @@ impl Worker {
 /// there, and also between the answer and its way to the client.
 async fn hand_over(reply: oneshot::Sender<Result<Handout, Refused>>, messages: Vec<Message>) -> Vec<Token> {
     let tokens = messages.iter().map(|message| message.token).collect();
-    let (taken, receipt) = oneshot::channel();
-    let _ = reply.send(Ok(Handout { messages, receipt: Some(Receipt(taken)) }));
-    match receipt.await {
+    let (receipt, taken) = Receipt::new();
+    let _ = reply.send(Ok(Handout { messages, receipt: Some(receipt) }));
+    match taken.await {
         Ok(()) => Vec::new(),
         Err(_) => tokens,
-    }
-}
-
-impl Passive {
-    /// Whoever has left wants nothing any more.
-    fn forget_those_who_left(&mut self) {
-        self.reservations.retain(|reservation| !reservation.reply.is_closed());
-        self.streams.retain(|stream| !stream.events.is_closed());
     }
 }
 

@@ -11,13 +11,13 @@ use flare_model::ids::{Ordinal, Seq};
 
 use crate::journey::log::pages::Fetched;
 use crate::journey::log::tail::Next;
-use crate::journey::passive::Drive;
 use crate::journey::reading::history::Due;
 use crate::journey::reading::interest::{self, Turn};
 use crate::journey::reading::states::Waiting;
 use crate::journey::reading::sweeping;
 use crate::journey::sending::courier::Job;
 use crate::journey::subscriber::pace::WAITING_WHILE_STRUGGLING;
+use crate::journey::subscriber::passive::drive::Drive;
 use crate::journey::worker::breaker::Permit;
 use crate::journey::worker::{Alarm, Worker};
 use crate::notification::Notification;
@@ -121,8 +121,7 @@ impl Worker {
         if subscriber.compiled.spec.rate_limit.is_some() {
             subscriber.rate_take(self.tools.clock.monotonic());
         }
-        let drive = subscriber.passive.as_mut().and_then(|passive| passive.drive.as_mut());
-        let driven = drive.map(Drive::begins).is_some();
+        let driven = subscriber.drive().map(Drive::begins).is_some();
         let hanging = subscriber.fortune.hangs;
         let span = change.trace().and(self.tools.tracer.as_ref()).map(|tracer| tracer.new_span());
         let compiled = subscriber.compiled.clone();

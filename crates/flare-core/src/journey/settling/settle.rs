@@ -37,7 +37,7 @@ impl Worker {
         if subscriber.fortune.struggling() {
             subscriber.let_go_of_documents();
         }
-        if let Some(drive) = subscriber.drive_of(&job) {
+        if let Some(drive) = subscriber.drive().filter(|_| job.driven) {
             drive.ends(&judgement.verdict);
         }
         let gone = judgement.gone && subscriber.standstill == Standstill::None;
@@ -54,7 +54,7 @@ impl Worker {
     pub fn withhold(&mut self, mut job: Job, wait: Duration) {
         self.ended(&mut job);
         let Some(subscriber) = self.subscriber(job.key, job.notification.compiled.number) else { return };
-        if let Some(drive) = subscriber.drive_of(&job) {
+        if let Some(drive) = subscriber.drive().filter(|_| job.driven) {
             drive.withheld();
         }
         let now = self.now();

@@ -15,13 +15,14 @@ use std::time::Duration;
 use flare_model::ids::Ordinal;
 use flare_model::time::Timestamp;
 
-use crate::journey::passive::{Drive, Leases, Passive};
 use crate::journey::permits::bucket::Bucket;
 use crate::journey::permits::concurrency::Borrowed;
-use crate::journey::sending::courier::Job;
 use crate::journey::subscriber::decision::Decision;
 use crate::journey::subscriber::lanes::Lanes;
 use crate::journey::subscriber::pace::Fortune;
+use crate::journey::subscriber::passive::Passive;
+use crate::journey::subscriber::passive::drive::Drive;
+use crate::journey::subscriber::passive::leases::Leases;
 use crate::journey::subscriber::placement::Placement;
 use crate::notification::compiled::Compiled;
 
@@ -140,9 +141,9 @@ impl Subscriber {
         self.borrowed.as_ref().is_some_and(|borrowed| borrowed.is_waiting(self.in_flight))
     }
 
-    /// The delivery on request that an attempt is part of.
-    pub fn drive_of(&mut self, job: &Job) -> Option<&mut Drive> {
-        self.passive.as_mut().filter(|_| job.driven)?.drive.as_mut()
+    /// The delivery on request that is under way.
+    pub fn drive(&mut self) -> Option<&mut Drive> {
+        self.passive.as_mut()?.drive.as_mut()
     }
 
     /// How long its rate limit has it wait for the next attempt.

@@ -1,0 +1,134 @@
+//! The leases of a subscription on their thread: when each ends, by the monotonic clock, and those that have ended and
+//! wait for their record.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use flare_model::feed::Feed;
+use flare_model::ids::Ordinal;
+use tokio::sync::oneshot;
+
+/// What is known of leases beyond the feeds. A subscription without any has none of this.
+pub struct Leases {
+    /// When each ends, monotonic. Bound: the documents that wait, see `waiting-limit`.
+    ends: BTreeMap<(u8, Ordinal), Duration>,
+    /// Ended, and not recorded yet: after that to be tried again, decided again, or neither. Bound: see above.
+    ended: Vec<(u8, Ordinal)>,
+    /// The earliest alarm that is set, monotonic.
+    alarm: Duration,
+    /// Who waits for records. Bound: requests being answered.
+    pending: Vec<Pending>,
+}
+
+/// Someone who wants to know when all that is said of some documents is durable.
+struct Pending {
+    documents: Vec<(u8, Ordinal)>,
+    durable: oneshot::Sender<()>,
+}
+
+impl Default for Leases {
+    fn default() -> Self {
+        Leases { ends: BTreeMap::new(), ended: Vec::new(), alarm: Duration::MAX, pending: Vec::new() }
+    }
+}
+
+impl Leases {
+    /// How many are out.
+    pub fn out(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Lanes are served elsewhere from now on; whoever serves them next ends their leases. Whether nothing is left.
+    pub fn let_go(&mut self, lanes: &[u8]) -> bool {
+        self.ends.retain(|(lane, _), _| !lanes.contains(lane));
+        self.ended.retain(|(lane, _)| !lanes.contains(lane));
+        for waits in &mut self.pending {
+            // It was recorded before it went.
+            waits.documents.retain(|(lane, _)| !lanes.contains(lane));
+        }
+        for waits in self.pending.extract_if(.., |waits| waits.documents.is_empty()) {
+            let _ = waits.durable.send(());
+        }
+        self.is_empty()
+    }
+
+    /// Whether there is nothing left to know.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty() && self.ended.is_empty() && self.pending.is_empty()
+    }
+
+    /// A lease is out until then. Answers whether an alarm is to be set for it.
+    pub fn watch(&mut self, document: (u8, Ordinal), end: Duration) -> bool {
+        self.ends.insert(document, end);
+        let first = end < self.alarm;
+        if first {
+            self.alarm = end;
+        }
+        first
+    }
+
+    /// An alarm rang: those that are over. A later alarm, of a time when more were out, has nothing to do.
+    pub fn rang(&mut self, now: Duration) -> Vec<(u8, Ordinal)> {
+        if self.alarm <= now {
+            self.alarm = Duration::MAX;
+        }
+        let over = self.ends.iter().filter(|(_, end)| **end <= now);
+        over.map(|(document, _)| *document).collect()
+    }
+
+    /// When the next alarm is to be set, if none is. Those of lanes that are about to leave are over, and stay so.
+    pub fn next_alarm(&mut self, now: Duration) -> Option<Duration> {
+        let next = self.ends.values().filter(|end| **end > now).min().copied();
+        let next = next.filter(|next| *next < self.alarm)?;
+        self.alarm = next;
+        Some(next)
+    }
+
+    /// Those that are out.
+    pub fn documents_out(&self) -> Vec<(u8, Ordinal)> {
+        self.ends.keys().copied().collect()
+    }
+
+    /// Those that have ended, and whose end is not recorded yet.
+    pub fn documents_ended(&self) -> &[(u8, Ordinal)] {
+        &self.ended
+    }
+
+    /// One has ended in its feed. Even if nothing is owed it waits for its record: the reader may meet a newer change
+    /// before that is durable.
+    pub fn ended(&mut self, document: (u8, Ordinal)) {
+        self.ends.remove(&document);
+        self.ended.push(document);
+    }
+
+    /// Someone wants to know when all that is said of some documents is durable.
+    pub fn tell_when_durable(&mut self, documents: Vec<(u8, Ordinal)>, durable: oneshot::Sender<()>) {
+        self.pending.push(Pending { documents, durable });
+    }
+
+    /// A lane's record is durable: whoever waited for it is told.
+    pub fn recorded(&mut self, lane: u8, feed: &Feed) -> Recorded {
+        let later = |document: &(u8, Ordinal)| document.0 != lane || feed.is_unrecorded(document.1);
+        let (later, go_on) = self.ended.drain(..).partition(later);
+        self.ended = later;
+        let mut lacking = false;
+        for mut waits in std::mem::take(&mut self.pending) {
+            waits.documents.retain(|(other, ordinal)| *other != lane || feed.is_pending(*ordinal));
+            lacking |= waits.documents.iter().any(|(other, _)| *other == lane);
+            if waits.documents.is_empty() {
+                let _ = waits.durable.send(());
+            } else {
+                self.pending.push(waits);
+            }
+        }
+        Recorded { go_on, lacking }
+    }
+}
+
+/// What follows from a record for the leases of its lane.
+pub struct Recorded {
+    /// Documents whose leases it ended: they are due, or wait as long as was asked.
+    pub go_on: Vec<(u8, Ordinal)>,
+    /// Something was said while that record was under way, and waits for the next one.
+    pub lacking: bool,
+}
