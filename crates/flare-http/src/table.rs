@@ -45,14 +45,27 @@ pub fn operations() -> Vec<Operation> {
         post(of!("/resume"), subscriptions::resume::handle, subscriptions::resume::describe),
         post(of!("/secret/rotate"), subscriptions::rotate::handle, subscriptions::rotate::describe),
         get(of!("/status"), subscriptions::status::handle, subscriptions::status::describe),
-        post(of!("/deliver"), subscriptions::deliver::handle, subscriptions::deliver::describe)
-            .reads_query()
-            .ends_with_its_client(),
-        post(of!("/reserve"), subscriptions::reserve::handle, subscriptions::reserve::describe)
-            .reads_query()
-            .ends_with_its_client(),
-        post(of!("/settle"), subscriptions::settle::handle, subscriptions::settle::describe),
-        get(of!("/stream"), subscriptions::stream::handle, subscriptions::stream::describe).reads_query(),
+        post(
+            of!("/deliver"),
+            subscriptions::passive::deliver::handle,
+            subscriptions::passive::deliver::describe,
+        )
+        .reads_query()
+        .ends_with_its_client(),
+        post(
+            of!("/reserve"),
+            subscriptions::passive::reserve::handle,
+            subscriptions::passive::reserve::describe,
+        )
+        .reads_query()
+        .ends_with_its_client(),
+        post(
+            of!("/settle"),
+            subscriptions::passive::settle::handle,
+            subscriptions::passive::settle::describe,
+        ),
+        get(of!("/stream"), subscriptions::passive::stream::handle, subscriptions::passive::stream::describe)
+            .reads_query(),
         post(of!("/test"), subscriptions::test::handle, subscriptions::test::describe).ends_with_its_client(),
         get(of!("/attempts"), attempts::list, attempts::describe_list).reads_query(),
         get(of!("/attempts/{attempt}"), attempts::show, attempts::describe_show),

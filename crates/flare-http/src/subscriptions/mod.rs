@@ -5,24 +5,21 @@ pub mod attempts;
 pub mod create;
 pub mod dead_letters;
 pub mod delete;
-pub mod deliver;
 mod described;
 pub mod documents;
 pub mod list;
+pub mod passive;
 pub mod patch;
 pub mod pause;
 pub mod replay;
-pub mod reserve;
 pub mod resume;
 pub mod rotate;
-pub mod settle;
 pub mod show;
 pub mod status;
-pub mod stream;
 pub mod test;
 
 use axum::extract::Path;
-use described::{bounds, lease, message, quantity, wait};
+use described::bounds;
 use flare_model::ids::{ResourceId, SubscriptionId};
 
 /// The two ids in the path.

@@ -1,28 +1,23 @@
 //! `/ui/subscriptions`: who is told, and how. Every page of one subscription has the same head: its state, and tabs.
 
 mod attempts;
-mod create;
 mod dead_letters;
 mod delete;
-mod draft;
-mod edit;
 mod exchange;
-mod fields;
+mod form;
 mod head;
 mod letters;
 mod list;
-mod pick;
 mod plot;
-mod preview;
 mod replays;
 mod secret;
 mod show;
 mod stand;
 mod test;
-mod trial;
 
 use axum::routing::{get, post};
 use flare_http::Site;
+use form::{create, edit, pick, preview, trial};
 
 pub use attempts::stream as attempts_stream;
 pub use replays::stream as replays_stream;

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::passively;
-use crate::crashes::{Client, Dice, Door, Load, client, rounds_and_seed};
 use crate::support::{Setup, store_is_durable, until};
+use crate::trouble::crashes::{Client, Dice, Door, Load, client, rounds_and_seed};
 
 /// One consumer. It takes some, makes of each what it can, and says so of most; sometimes it has some sent to its
 /// endpoint instead. One thing after the other, so that what it hears is in order.

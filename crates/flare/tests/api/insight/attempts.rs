@@ -143,14 +143,14 @@ async fn a_failure_without_an_answer_says_what_went_wrong() {
 
 #[tokio::test]
 async fn attempts_that_are_too_old_are_not_shown() {
-    let clock = crate::clocks::Clock::new();
+    let clock = crate::trouble::clocks::Clock::new();
     let story = Story::with(clock.setup(), Receiver::start().await).await;
     let subscription = story.subscribe_simply(json!({})).await;
     story.put(1, 1).await;
     story.settled(&subscription).await;
     assert_eq!(attempts(&story, &subscription, "").await["pagination"]["total"], 1);
     clock.jump(25 * 3_600_000);
-    crate::clocks::noticed(&story, 25 * 3_600_000).await;
+    crate::trouble::clocks::noticed(&story, 25 * 3_600_000).await;
     assert_eq!(attempts(&story, &subscription, "").await["pagination"]["total"], 0);
 }
 

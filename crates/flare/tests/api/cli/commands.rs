@@ -86,7 +86,7 @@ async fn status_shows_the_node_and_what_needs_attention() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_is_not_there_is_a_failure_and_the_configuration_says_where_it_is() {
     let here = tempfile::tempdir().unwrap();
-    let (_nobody, free) = crate::dead_hosts::nobody();
+    let (_nobody, free) = crate::trouble::dead_hosts::nobody();
     let free = free.to_string();
     for words in [&["status"][..], &["tail"], &["replay", "sub_1"]] {
         let output = command(words).env("FLARE_HTTP_SERVER_ADDR", &free).output().unwrap();

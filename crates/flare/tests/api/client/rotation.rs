@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::clocks::{Clock, noticed};
-use crate::signatures::{assert_verified, subscribe};
+use crate::client::signatures::{assert_verified, subscribe};
 use crate::support::{Flare, Receiver, Request, Setup, Story, store_is_durable};
+use crate::trouble::clocks::{Clock, noticed};
 
 const GIVEN: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 

@@ -29,7 +29,7 @@ async fn every_line_has_its_outcome_in_order() {
     assert_eq!(outcomes, ["created", "updated", "unchanged", "stale", "deleted", "absent", "created"]);
     assert!(answers[..6].iter().all(|answer| answer["id"] == document_url(1)));
     story.settled(&subscription).await;
-    assert_eq!(crate::order::state_of(&story.receiver.requests()).len(), 1);
+    assert_eq!(crate::client::order::state_of(&story.receiver.requests()).len(), 1);
 }
 
 #[tokio::test]

@@ -12,9 +12,9 @@ use serde::Deserialize;
 
 use super::create::resource;
 use super::draft::Draft;
-use super::plot::{Bar, short, waits};
 use crate::ui::form::draft;
 use crate::ui::page::{Frame, PageError, Section, Visit, html, message};
+use crate::ui::subscriptions::plot::{Bar, short, waits};
 use crate::ui::text;
 
 /// Attempts that are drawn, at most.

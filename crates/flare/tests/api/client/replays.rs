@@ -233,8 +233,8 @@ async fn a_replay_sends_the_newest_even_when_it_changes_meanwhile() {
     through(&story, &location).await;
     story.settled(&subscription).await;
     let requests = story.receiver.requests();
-    crate::order::insist_on_order(&requests);
-    assert!(crate::order::state_of(&requests).values().all(|revision| *revision == 2));
+    crate::client::order::insist_on_order(&requests);
+    assert!(crate::client::order::state_of(&requests).values().all(|revision| *revision == 2));
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::signatures::{assert_verified, subscribe};
+use crate::client::signatures::{assert_verified, subscribe};
 use crate::support::{Request, Story, document_url, read_events};
 
 /// Creates, updates and deletes a document of a subscription with this content, and returns the notifications.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::metrics::until_counted;
+use crate::insight::metrics::until_counted;
 use crate::support::{Receiver, Reply, Setup, Story, document_url, store_is_durable, until};
 
 fn setup() -> Setup {
@@ -81,7 +81,7 @@ async fn a_client_that_is_in_the_way_for_too_long_is_disabled_and_resumes_from_t
     assert_eq!(status["feed"]["forgotten"], 1, "it had one whose end it was not told: {status}");
     assert!(story.flare.logged("deleted documents are forgotten").is_some());
     let sent = story.receiver.requests().split_off(before);
-    let state = crate::order::state_of(&sent);
+    let state = crate::client::order::state_of(&sent);
     assert_eq!(state.len(), 5, "everything is sent again: {sent:?}");
     let told: Vec<_> = sent.iter().map(|r| (r.action(), r.document(), r.sequence())).collect();
     assert!(

@@ -6,7 +6,7 @@ use std::io::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::metrics::{Scrape, promtool, text_of};
+use crate::insight::metrics::{Scrape, promtool, text_of};
 use crate::support::Flare;
 
 /// What Prometheus adds to every series by itself.

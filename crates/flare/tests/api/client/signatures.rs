@@ -7,8 +7,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::clocks::{Clock, noticed};
 use crate::support::{Receiver, Reply, Request, Setup, Story, store_is_durable, verify};
+use crate::trouble::clocks::{Clock, noticed};
 
 const GIVEN: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 

@@ -239,7 +239,7 @@ async fn a_replay_and_a_beginning_go_on_in_the_next_process() {
     story
         .until_status(&subscription, "it is active", |s| s["status"] == "active" && s["feed"]["lagging"] == 0)
         .await;
-    assert_eq!(crate::order::state_of(&story.receiver.requests()).len(), 20);
+    assert_eq!(crate::client::order::state_of(&story.receiver.requests()).len(), 20);
     let before = story.receiver.count();
     story.receiver.answer(|_| slow());
     let replay = story.command(&subscription, "replay").await.expect(202);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::signatures::{assert_verified, subscribe};
+use crate::client::signatures::{assert_verified, subscribe};
 use crate::support::{Receiver, Reply, Request, Setup, Story, document_url, read_events, store_is_durable};
 
 /// A document of some length, so that a patch of it is shorter.

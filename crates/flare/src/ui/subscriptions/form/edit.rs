@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use super::draft::{Draft, DraftPage};
 use super::fields;
-use super::head::{Head, Tab};
 use super::preview::of_draft;
 use crate::ui::flash;
 use crate::ui::page::{PageError, Visit};
+use crate::ui::subscriptions::head::{Head, Tab};
 
 /// Shows the draft as it was given.
 pub async fn form(State(app): AppState, Path(id): Path<String>, visit: Visit) -> Result<Response, PageError> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use flare_model::ids::lane_of;
 use serde_json::json;
 
-use crate::order::{insist_on_order, state_of};
+use crate::client::order::{insist_on_order, state_of};
 use crate::support::{Gate, Receiver, Reply, Setup, Story, document_url, throughout, until_true};
 
 fn four_threads() -> Setup {

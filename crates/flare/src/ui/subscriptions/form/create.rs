@@ -14,10 +14,10 @@ use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 
 use super::draft::{Draft, DraftPage};
-use super::head::place;
 use super::preview::of_draft;
 use crate::ui::form::draft;
 use crate::ui::page::{Frame, PageError, Section, Visit, html_with};
+use crate::ui::subscriptions::head::place;
 use crate::ui::text;
 
 #[derive(Template)]

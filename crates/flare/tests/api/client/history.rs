@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::metrics::{Scrape, until_counted};
+use crate::insight::metrics::{Scrape, until_counted};
 use crate::support::{
     Receiver, Reply, Request, Setup, Story, document_url, store_is_durable, until, until_true,
 };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::metrics::{Scrape, until_counted};
+use crate::insight::metrics::{Scrape, until_counted};
 use crate::support::{Receiver, Reply, Setup, Story, document_url, store_is_durable};
 
 const YEARS: i64 = 10 * 365 * 24 * 3600 * 1000;
@@ -160,7 +160,7 @@ async fn a_paused_subscription_and_what_it_holds_outlast_a_step() {
     story.api().post("/resources", &other).await.expect(201);
     story.api().put("http://origin.test/things/1", &json!({"rev": 5})).await;
     story.api().remove("http://origin.test/things/1").await;
-    crate::retention::forgotten(&story, "http://origin.test/things/1").await;
+    crate::trouble::retention::forgotten(&story, "http://origin.test/things/1").await;
     assert_eq!(story.status(&subscription).await["status"], "paused");
     assert_eq!(story.put(1, 4).await, "stale");
     story.command(&subscription, "resume").await.expect(200);
@@ -179,7 +179,7 @@ async fn a_step_makes_no_tombstone_old() {
     // The process has been there for long enough to forget anything.
     story.put(1, 5).await;
     story.remove(1).await;
-    crate::retention::forgotten(&story, &document_url(1)).await;
+    crate::trouble::retention::forgotten(&story, &document_url(1)).await;
     let every = story.subscribe_simply(json!({"revision": "all"})).await;
     let removed = std::time::Instant::now();
     story.put(2, 5).await;
@@ -198,7 +198,7 @@ async fn a_step_makes_no_tombstone_old() {
     }
     let outcome = story.put(2, 4).await;
     assert!(outcome == "stale" || removed.elapsed().as_secs() >= 4, "{outcome}");
-    crate::retention::forgotten(&story, &document_url(2)).await;
+    crate::trouble::retention::forgotten(&story, &document_url(2)).await;
 }
 
 #[tokio::test]

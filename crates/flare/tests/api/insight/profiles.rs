@@ -9,7 +9,7 @@ use crate::support::until;
 use crate::support::{Answer, Api, Setup};
 #[cfg(any(feature = "cpu-profile", feature = "heap-profile"))]
 use crate::{
-    pprof::{Decoded, Sample},
+    insight::pprof::{Decoded, Sample},
     support::{Receiver, Story},
 };
 

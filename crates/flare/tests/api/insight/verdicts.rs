@@ -42,7 +42,7 @@ async fn a_failed_notification_is_sent_again_under_the_same_id() {
 
 #[tokio::test]
 async fn a_client_that_is_not_there_yet_gets_it_when_it_comes() {
-    let (nobody, addr) = crate::dead_hosts::nobody();
+    let (nobody, addr) = crate::trouble::dead_hosts::nobody();
     let story = Story::begin().await;
     let retry = json!({"interval": "50ms", "maxInterval": "50ms"});
     let endpoint = json!({"url": format!("http://{addr}/told")});

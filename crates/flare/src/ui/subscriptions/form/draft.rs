@@ -40,7 +40,7 @@ pub struct DraftPage<'a> {
     /// The resource it is about.
     pub resource: &'a Resource,
     /// The head of the subscription, if it is there already.
-    pub head: Option<super::head::Head>,
+    pub head: Option<crate::ui::subscriptions::head::Head>,
     /// Where it is saved.
     pub save: String,
     /// Where it goes to be shown in the other view.

@@ -1,0 +1,5 @@
+//! The program: its command line, its life as a process, its demo.
+
+pub mod commands;
+pub mod demo;
+pub mod program;
