@@ -39,14 +39,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         println!("{to}: {} bytes, {} compressed", text.len(), packed.len());
         write(&vendor.join(format!("{to}.gz")), &packed)?;
     }
-    let icons = vendor.join("icons");
-    if icons.exists() {
-        std::fs::remove_dir_all(&icons).with_context(|| format!("emptying {}", icons.display()))?;
-    }
+    let mut icons = String::new();
     for name in icon_names(&root)? {
         let svg = read(&packages.join(format!("@tabler/icons/icons/outline/{name}.svg")))?;
-        write(&icons.join(format!("{name}.svg")), icon(&svg).as_bytes())?;
+        icons.push_str(&format!("{name} {}\n", icon(&svg)));
     }
+    write(&vendor.join("icons.txt"), icons.as_bytes())?;
     let mut licences = String::from("What is embedded in Flare of others' work, and its licences.\n");
     for package in ["@tabler/core", "@tabler/icons", "@hotwired/turbo"] {
         let manifest: Value = serde_json::from_str(&read(&packages.join(package).join("package.json"))?)?;
@@ -62,7 +60,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 fn icon_names(root: &Path) -> anyhow::Result<Vec<String>> {
     let manifest: Value = serde_json::from_str(&read(&root.join("package.json"))?)?;
     let names = manifest["flare"]["icons"].as_array().context("package.json lists flare.icons")?;
-    Ok(names.iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect())
+    let mut names: Vec<String> = names.iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect();
+    names.sort();
+    Ok(names)
 }
 
 /// An icon on one line, hidden from screen readers: the text beside it speaks.
