@@ -13,110 +13,140 @@ const CARRIERS: [Cidr; 2] =
 
 /// Checks the rules that concern more than one key.
 pub fn check(config: &Config) -> Vec<Broken> {
-    let (server, client) = (&config.http.server, &config.http.client);
-    let (pagination, delivery, embedded) =
-        (&config.domain.pagination, &config.delivery, &config.provider.embedded);
-    let mut broken = Vec::new();
-    if !cfg!(feature = "otlp") && config.telemetry.endpoint.get().is_some() {
-        let message =
-            "this build cannot send telemetry: build Flare with the cargo feature `otlp`, or set \"none\"";
-        broken.push(("telemetry.endpoint", message.to_owned()));
-    }
-    if !server.is_loopback() && !server.insecure {
+    let alone = [without_telemetry(config), reachable_by_anyone(config)];
+    let pairs = [history_in_order(config), delivery_in_order(config), others_in_order(config)].concat();
+    let mut broken: Vec<Broken> = alone.into_iter().flatten().collect();
+    broken.extend(carriers_allowed(config));
+    broken.extend(too_many_points(config));
+    broken.extend(pairs.into_iter().flatten());
+    broken
+}
+
+/// A collector is named that this build cannot send to.
+fn without_telemetry(config: &Config) -> Option<Broken> {
+    let named = config.telemetry.endpoint.get().is_some();
+    let message =
+        "this build cannot send telemetry: build Flare with the cargo feature `otlp`, or set \"none\"";
+    (named && !cfg!(feature = "otlp")).then(|| ("telemetry.endpoint", message.to_owned()))
+}
+
+/// Others can reach the API, and nobody has said that this is meant.
+fn reachable_by_anyone(config: &Config) -> Option<Broken> {
+    let server = &config.http.server;
+    (!server.is_loopback() && !server.insecure).then(|| {
         let message = format!(
             "{} can be reached from other machines and there is no authentication yet: listen on a loopback address \
              such as \"127.0.0.1:8080\", or set http.server.insecure = true to accept that anyone who can connect \
              may do anything",
             server.addr
         );
-        broken.push(("http.server.addr", message));
-    }
-    for range in
-        config.network.allow.iter().filter(|range| CARRIERS.iter().any(|carrier| carrier.covers(range)))
-    {
-        broken.push((
-            "network.allow",
-            format!("{range} only carries IPv4 addresses: allow the IPv4 range itself"),
-        ));
-    }
+        ("http.server.addr", message)
+    })
+}
+
+/// Ranges are allowed that mean nothing by themselves.
+fn carriers_allowed(config: &Config) -> impl Iterator<Item = Broken> {
+    let allowed = config.network.allow.iter();
+    allowed.filter(|range| CARRIERS.iter().any(|carrier| carrier.covers(range))).map(|range| {
+        ("network.allow", format!("{range} only carries IPv4 addresses: allow the IPv4 range itself"))
+    })
+}
+
+/// Sizes of the history that have more points than there may be.
+fn too_many_points(config: &Config) -> impl Iterator<Item = Broken> {
     let keys = ["history.fine", "history.medium", "history.coarse"];
-    for (key, (step, span)) in keys.into_iter().zip(config.history.sizes()) {
+    keys.into_iter().zip(config.history.sizes()).filter_map(|(key, (step, span))| {
         let (points, most) = (span.as_nanos().div_ceil(step.as_nanos()), HistoryConfig::MOST_POINTS);
-        if points > most {
+        (points > most).then(|| {
             let (step, span) = (step.to_toml(), span.to_toml());
             let message = format!(
                 "{span} with a point every {key}-step = {step} makes {points} points, and there may be {most}: shorten \
                  the one or lengthen the other"
             );
-            broken.push((key, message));
-        }
-    }
-    let history = &config.history;
-    broken.extend(
-        [
-            at_most(("history.fine-step", &history.fine_step), ("history.medium-step", &history.medium_step)),
-            at_most(
-                ("history.medium-step", &history.medium_step),
-                ("history.coarse-step", &history.coarse_step),
-            ),
-            at_most(("history.fine", &history.fine), ("history.medium", &history.medium)),
-            at_most(("history.medium", &history.medium), ("history.coarse", &history.coarse)),
-            // Without a single point there is nothing to plot.
-            at_most(("history.fine-step", &history.fine_step), ("history.fine", &history.fine)),
-            at_most(("history.medium-step", &history.medium_step), ("history.medium", &history.medium)),
-            at_most(("history.coarse-step", &history.coarse_step), ("history.coarse", &history.coarse)),
-            at_most(
-                ("delivery.breaker.pause", &delivery.breaker.pause),
-                ("delivery.breaker.longest-pause", &delivery.breaker.longest_pause),
-            ),
-            // A document larger than the queue could never be accepted, only told to come back later.
-            at_most(
-                ("http.server.body-limit", &server.body_limit),
-                ("provider.embedded.queue-bytes", &embedded.queue_bytes),
-            ),
-            at_most(
-                ("http.client.connections-per-host", &client.connections_per_host),
-                ("http.client.connections", &client.connections),
-            ),
-            at_most(
-                ("http.client.excerpt-limit", &client.excerpt_limit),
-                ("http.client.response-limit", &client.response_limit),
-            ),
-            at_most(
-                ("domain.pagination.default-limit", &pagination.default_limit),
-                ("domain.pagination.maximum-limit", &pagination.maximum_limit),
-            ),
-            at_most(
-                ("auth.secret-overlap", &config.auth.secret_overlap),
-                ("auth.maximum-secret-overlap", &config.auth.maximum_secret_overlap),
-            ),
-            at_most(
-                ("delivery.default-timeout", &delivery.default_timeout),
-                ("delivery.maximum-timeout", &delivery.maximum_timeout),
-            ),
-            at_most(
-                ("delivery.default-concurrency", &delivery.default_concurrency),
-                ("delivery.maximum-concurrency", &delivery.maximum_concurrency),
-            ),
-            at_most(
-                ("delivery.passive.default-quantity", &delivery.passive.default_quantity),
-                ("delivery.passive.maximum-quantity", &delivery.passive.maximum_quantity),
-            ),
-            at_most(
-                ("delivery.passive.default-lease", &delivery.passive.default_lease),
-                ("delivery.passive.maximum-lease", &delivery.passive.maximum_lease),
-            ),
-            at_most(
-                ("provider.embedded.commit-bytes", &embedded.commit_bytes),
-                ("provider.embedded.queue-bytes", &embedded.queue_bytes),
-            ),
-        ]
-        .into_iter()
-        .flatten(),
-    );
-    broken
+            (key, message)
+        })
+    })
 }
 
+fn history_in_order(config: &Config) -> Vec<Option<Broken>> {
+    let history = &config.history;
+    let fine_step = ("history.fine-step", &history.fine_step);
+    let medium_step = ("history.medium-step", &history.medium_step);
+    let coarse_step = ("history.coarse-step", &history.coarse_step);
+    let fine = ("history.fine", &history.fine);
+    let medium = ("history.medium", &history.medium);
+    let coarse = ("history.coarse", &history.coarse);
+    vec![
+        at_most(fine_step, medium_step),
+        at_most(medium_step, coarse_step),
+        at_most(fine, medium),
+        at_most(medium, coarse),
+        // Without a single point there is nothing to plot.
+        at_most(fine_step, fine),
+        at_most(medium_step, medium),
+        at_most(coarse_step, coarse),
+    ]
+}
+
+fn delivery_in_order(config: &Config) -> Vec<Option<Broken>> {
+    let delivery = &config.delivery;
+    vec![
+        at_most(
+            ("delivery.breaker.pause", &delivery.breaker.pause),
+            ("delivery.breaker.longest-pause", &delivery.breaker.longest_pause),
+        ),
+        at_most(
+            ("delivery.default-timeout", &delivery.default_timeout),
+            ("delivery.maximum-timeout", &delivery.maximum_timeout),
+        ),
+        at_most(
+            ("delivery.default-concurrency", &delivery.default_concurrency),
+            ("delivery.maximum-concurrency", &delivery.maximum_concurrency),
+        ),
+        at_most(
+            ("delivery.passive.default-quantity", &delivery.passive.default_quantity),
+            ("delivery.passive.maximum-quantity", &delivery.passive.maximum_quantity),
+        ),
+        at_most(
+            ("delivery.passive.default-lease", &delivery.passive.default_lease),
+            ("delivery.passive.maximum-lease", &delivery.passive.maximum_lease),
+        ),
+    ]
+}
+
+fn others_in_order(config: &Config) -> Vec<Option<Broken>> {
+    let (server, client) = (&config.http.server, &config.http.client);
+    let (pagination, embedded) = (&config.domain.pagination, &config.provider.embedded);
+    vec![
+        // A document larger than the queue could never be accepted, only told to come back later.
+        at_most(
+            ("http.server.body-limit", &server.body_limit),
+            ("provider.embedded.queue-bytes", &embedded.queue_bytes),
+        ),
+        at_most(
+            ("provider.embedded.commit-bytes", &embedded.commit_bytes),
+            ("provider.embedded.queue-bytes", &embedded.queue_bytes),
+        ),
+        at_most(
+            ("http.client.connections-per-host", &client.connections_per_host),
+            ("http.client.connections", &client.connections),
+        ),
+        at_most(
+            ("http.client.excerpt-limit", &client.excerpt_limit),
+            ("http.client.response-limit", &client.response_limit),
+        ),
+        at_most(
+            ("domain.pagination.default-limit", &pagination.default_limit),
+            ("domain.pagination.maximum-limit", &pagination.maximum_limit),
+        ),
+        at_most(
+            ("auth.secret-overlap", &config.auth.secret_overlap),
+            ("auth.maximum-secret-overlap", &config.auth.maximum_secret_overlap),
+        ),
+    ]
+}
+
+/// The first must not be more than the second.
 fn at_most<T: Setting>(low: (&'static str, &T), high: (&'static str, &T)) -> Option<Broken> {
     (low.1 > high.1).then(|| {
         let (low_value, high_value) = (low.1.to_toml(), high.1.to_toml());
