@@ -29,7 +29,10 @@ impl Feed {
         let failed = self.tally.last_failure.as_ref().map(|failure| failure.at);
         let last = self.tally.last_success_at.max(failed);
         for standing in self.waiting.values_mut() {
-            let Some(Trouble { last_attempt_at, .. }) = standing.trouble.as_deref() else { continue };
+            let Some(Trouble { last_attempt_at, .. }) = standing.trouble.as_deref() else {
+                standing.is_due_by(now);
+                continue;
+            };
             if *last_attempt_at > now {
                 standing.moves(now.millis().saturating_sub(last_attempt_at.millis()));
                 continue;
@@ -64,6 +67,13 @@ impl Standing {
         let Some(trouble) = &mut self.trouble else { return false };
         trouble.first_attempt_at = trouble.first_attempt_at.saturating_add(by);
         true
+    }
+
+    /// What nobody has tried yet was due when it was asked for.
+    fn is_due_by(&mut self, now: Timestamp) {
+        if let State::Waiting { due } = &mut self.state {
+            *due = now.min(*due);
+        }
     }
 
     fn moves(&mut self, by: i64) {
@@ -148,6 +158,17 @@ mod tests {
         feed.tally_mut().last_success_at = Some(at(9));
         feed.wake_up(at(10), false);
         assert_eq!(times(&feed).0, 2, "from the last success on nothing was tried");
+    }
+
+    #[test]
+    fn what_nobody_has_tried_is_due_at_once_however_far_ahead_the_clock_was_that_asked_for_it() {
+        let row = Row { ordinal: Ordinal(0), seq: Seq(1), born: Seq(1), before: Seq(0), deleted: false };
+        let mut feed = Feed::open(Saved { cursor: Seq(1), ..Saved::default() }, Seq(1));
+        assert!(feed.request(&row, 1, at(100)));
+        feed.wake_up(at(3), true);
+        assert_eq!(feed.waiting()[&Ordinal(0)].due(), Some(at(3)));
+        feed.wake_up(at(5), false);
+        assert_eq!(feed.waiting()[&Ordinal(0)].due(), Some(at(3)), "it is due already");
     }
 
     #[test]

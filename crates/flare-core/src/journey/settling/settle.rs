@@ -94,8 +94,10 @@ impl Worker {
         if self.subscribers[key].compiled.spec.keeps_state() {
             self.keep_state(key, lane, &attempt, &change.document, &verdict);
         }
+        let again = self.subscribers[key].lanes[usize::from(lane)].feed.settle(attempt.ordinal, verdict);
+        // Before anything else: what follows may look at all lanes, for somebody who waits in line.
+        self.mark_dirty(key, lane, false);
         let subscriber = &mut self.subscribers[key];
-        let again = subscriber.lanes[usize::from(lane)].feed.settle(attempt.ordinal, verdict);
         if again == Settled::Next {
             self.owe_next(key, lane, attempt.ordinal);
         } else if again == Settled::Again {
@@ -103,7 +105,6 @@ impl Worker {
         } else if retry && subscriber.standstill != Standstill::Disabled {
             self.schedule_retry(key, lane, attempt.ordinal);
         }
-        self.mark_dirty(key, lane, false);
         sweeping::go_on(self, key);
         self.rest_when_quiet(key);
         self.leave_when_drained(key, lane);
@@ -220,5 +221,66 @@ fn count(
                 "the client did not take a notification"
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flare_model::document::{Document, Row};
+    use flare_model::feed::{Everything, Met};
+    use flare_model::ids::{LaneId, Ordinal, Seq};
+    use flare_model::revision::Revision;
+    use tokio::sync::oneshot;
+    use tokio::task::LocalSet;
+
+    use super::*;
+    use crate::journey::passive::{Ask, Passive, Reservation};
+    use crate::journey::testing::fixture::{Thread, marked};
+    use crate::notification::change::Change;
+
+    #[tokio::test]
+    async fn a_document_that_failed_counts_as_waiting_before_anybody_else_asks_for_one() {
+        let all = async {
+            let thread = Thread::new();
+            let (key, number, lane) = thread.open(1, marked(100), Standstill::None);
+            let mut worker = thread.worker.borrow_mut();
+            let (reply, _told) = oneshot::channel();
+            let lease = Duration::from_secs(1);
+            worker.subscribers[key].passive = Some(Box::<Passive>::default());
+            let reservation = Reservation { quantity: 1, lease, patient: true, reply };
+            worker.passive_ask(number, Ask::Reserve(reservation));
+            let row =
+                Row { ordinal: Ordinal(1), seq: Seq(51), born: Seq(51), before: Seq(0), deleted: false };
+            let now = worker.now();
+            let subscriber = &mut worker.subscribers[key];
+            let met = subscriber.lanes[0].feed.read(&row, &mut Everything);
+            let Met::Send(attempt) = met else { panic!("{met:?}") };
+            let compiled = subscriber.compiled.clone();
+            let change = Change::new(Document {
+                lane: LaneId { resource: compiled.resource.number, index: lane },
+                row,
+                url: "http://h/1".into(),
+                revision: Revision::Integer(1),
+                updated_at: now,
+                content: Default::default(),
+            });
+            let notification = Notification { attempt, change, state: None, compiled, span: None };
+            let (host, offset) = (subscriber.host, worker.offset);
+            let job = Job { key, lane, notification, host, offset, hanging: false, driven: true };
+            let trouble = Box::new(Trouble {
+                attempts: 1,
+                first_attempt_at: now,
+                last_attempt_at: now,
+                action: attempt.action,
+                status: Some(503),
+                error: None,
+                response: None,
+            });
+            // Due at once, so that whoever waits in line is looked at; and there is more to read, for which there was no room.
+            worker.subscribers[key].mark_unread(lane);
+            worker.conclude(job, Verdict::Retry { due: now, doubtful: true, trouble });
+            assert_eq!(worker.subscribers[key].waiting(), 1);
+        };
+        LocalSet::new().run_until(all).await;
     }
 }
