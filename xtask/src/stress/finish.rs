@@ -36,8 +36,6 @@ pub async fn heal(stage: &Stage) -> anyhow::Result<()> {
         if passive {
             let patch = json!({"mode": "active"});
             let (answer, _) = stage.api.send(&Ask::new("PATCH", &path, &patch)).await?;
-            let now = stage.shared.world().now();
-            stage.shared.clients().moves(number, now);
             if answer.status != 200 {
                 stage.wrong(
                     number,
@@ -55,7 +53,6 @@ pub async fn heal(stage: &Stage) -> anyhow::Result<()> {
 /// Waits until nothing is owed to anybody. What still is when the time is over is wrong.
 pub async fn settle(stage: &Stage) -> anyhow::Result<()> {
     let began = Instant::now();
-    let mut all = true;
     for (number, path) in there(stage) {
         loop {
             let status = status(stage, &path).await?;
@@ -68,7 +65,6 @@ pub async fn settle(stage: &Stage) -> anyhow::Result<()> {
             }
             if began.elapsed() > PATIENCE {
                 stage.wrong(number, "", format!("it does not come to rest: {status}"));
-                all = false;
                 break;
             }
             if status["status"] == "disabled" {
@@ -79,9 +75,6 @@ pub async fn settle(stage: &Stage) -> anyhow::Result<()> {
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-    }
-    if all {
-        stage.shared.clients().at_rest();
     }
     Ok(())
 }

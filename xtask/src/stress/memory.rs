@@ -27,8 +27,6 @@ pub struct Clients {
     pub wrong: Vec<Wrong>,
     /// How often the node was killed.
     pub kills: u64,
-    /// Whether everything has been at rest since the last kill: then Flare has judged all that it may have sent before.
-    rested: bool,
     /// The wall clock was set: a restart may end leases before their time.
     clock_was_set: bool,
     /// Notifications by their ids, over all clients.
@@ -75,8 +73,6 @@ pub struct Client {
     blurred: Tick,
     /// Something was sent that nobody saw, or not in its turn.
     pub unseen: bool,
-    /// Its lanes went to other threads, while Flare had not judged to the end what it may have sent before a kill.
-    moved: Option<Instant>,
     /// Nothing may begin since then: it is paused, disabled or deleted.
     pub quiet: Option<(Instant, &'static str)>,
     /// All that it answered with success, by their ids.
@@ -97,7 +93,6 @@ impl Client {
             skips,
             blurred: 0,
             unseen: false,
-            moved: None,
             quiet: None,
             applied_ids: HashSet::new(),
         }
@@ -135,11 +130,6 @@ impl Client {
     /// broke before the request was read.
     pub fn blur(&mut self, now: Tick) {
         self.unseen = true;
-        self.doubt(now);
-    }
-
-    /// Flare may be in doubt about all that there is now.
-    fn doubt(&mut self, now: Tick) {
         self.blurred = now;
         for pair in self.pairs.values_mut() {
             pair.blur();
@@ -198,9 +188,6 @@ impl Clients {
         });
         pair.conclude(kills);
         pair.end_leases();
-        if client.moved.is_some_and(|at| at.elapsed() < SLOW) {
-            pair.blur();
-        }
         wrong.extend(pair.check_order(&begun));
         wrong.extend(pair.check_payload(world, client.resource, told));
         wrong.extend(pair.begins(request, begun, way));
@@ -273,28 +260,9 @@ impl Clients {
         pair.comes_late(told);
     }
 
-    /// Nothing is owed to anybody.
-    pub fn at_rest(&mut self) {
-        self.rested = true;
-        self.list.iter_mut().for_each(|client| client.moved = None);
-    }
-
-    /// SIGTERM: leaves nothing in doubt. But what a life after a kill had not judged to its end the next one judges from
-    /// its beginning: it may doubt once more what it could doubt before.
-    pub fn stopped(&mut self, now: Tick) {
+    /// SIGTERM: leaves nothing in doubt that was not before.
+    pub fn stopped(&mut self) {
         self.note(|| "stopped".into());
-        if self.kills > 0 && !self.rested {
-            self.list.iter_mut().for_each(|client| client.doubt(now));
-        }
-    }
-
-    /// The lanes of a subscription go to other threads: to those it is as if a life had stopped and another begun.
-    /// That goes on for a while after it was answered.
-    pub fn moves(&mut self, number: usize, now: Tick) {
-        if self.kills > 0 && !self.rested {
-            self.list[number].doubt(now);
-            self.list[number].moved = Some(Instant::now());
-        }
     }
 
     /// The wall clock was set: a lease that outlives a restart is measured by it.
@@ -318,7 +286,7 @@ impl Clients {
 
     /// kill -9: outcomes of the last moments are lost, and so is which requests were open. That excuses doubt.
     pub fn killed(&mut self, now: Tick) {
-        (self.kills, self.rested) = (self.kills + 1, false);
+        self.kills += 1;
         self.note(|| "killed".into());
         for client in &mut self.list {
             client.blurred = now;

@@ -248,8 +248,7 @@ impl Run {
         self.node.stop().await?;
         self.door.send_replace(None);
         self.stage.shared.drained().await;
-        let now = self.stage.shared.world().now();
-        self.stage.shared.clients().stopped(now);
+        self.stage.shared.clients().stopped();
         self.start().await
     }
 

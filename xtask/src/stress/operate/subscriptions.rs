@@ -183,7 +183,6 @@ pub async fn change(
     if aspects.contains(&Aspect::Filter) {
         stage.shared.clients().list[number].refilter(wish.filter);
     }
-    let moves = aspects.contains(&Aspect::Shards) || aspects.contains(&Aspect::Mode);
     let ask = Ask::new("PATCH", &path, &patch);
     let mut cut = cut;
     // Someone else changed it at the same moment: again, but not for ever.
@@ -195,9 +194,6 @@ pub async fn change(
         answer = insist(stage, &ask, None).await?.0;
     }
     let now = stage.shared.world().now();
-    if moves {
-        stage.shared.clients().moves(number, now);
-    }
     let mut subscriptions = stage.subscriptions();
     let subscription = &mut subscriptions[number];
     subscription.changing.retain(|aspect| !aspects.contains(aspect));
