@@ -19,6 +19,7 @@ mod rearrange;
 mod report;
 mod sending;
 mod settling;
+mod spreading;
 mod subscriber;
 #[cfg(test)]
 mod testing;

@@ -82,7 +82,7 @@ impl Worker {
 
     fn count_hosts(&self, gauges: &mut Gauges) {
         gauges.in_flight = self.in_flight as u64;
-        gauges.connections = self.connections as u64;
+        gauges.connections = self.hosts.connections() as u64;
         gauges.hosts = self.hosts.len() as u64;
         gauges.open_breakers = self.hosts.iter().filter(|(_, host)| !host.breaker.is_closed()).count() as u64;
     }

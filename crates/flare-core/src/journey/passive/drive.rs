@@ -6,8 +6,9 @@ use tokio::sync::oneshot;
 use crate::journey::subscriber::Standstill;
 use crate::journey::subscriber::passive::drive::{Drive, DriveOrder, Driven};
 use crate::journey::subscriber::passive::refused::Refused;
+use crate::journey::worker::Worker;
+use crate::journey::worker::alarms::Alarm;
 use crate::journey::worker::breaker::Permit;
-use crate::journey::worker::{Alarm, Worker};
 
 impl Worker {
     pub(super) fn begin_drive(
@@ -35,7 +36,7 @@ impl Worker {
             return;
         };
         passive.drive = Some(Drive::new(order, until, reply));
-        self.set_alarm(until, Alarm::Wake(key, number));
+        self.alarms.set(until, Alarm::Wake(key, number));
         self.look_at_the_ends(key);
         self.ready(key);
     }

@@ -10,7 +10,8 @@ use tokio::sync::oneshot;
 use crate::journey::passive::settle::Word;
 use crate::journey::subscriber::passive::leases::Recorded;
 use crate::journey::subscriber::passive::token::Token;
-use crate::journey::worker::{Alarm, Worker};
+use crate::journey::worker::Worker;
+use crate::journey::worker::alarms::Alarm;
 
 impl Worker {
     /// Hands an attempt out until `lease` from now. It may be told to the client once it is durable.
@@ -65,7 +66,7 @@ impl Worker {
         let number = subscriber.compiled.number;
         let leases = subscriber.leases.get_or_insert_default();
         if leases.watch(document, end) {
-            self.set_alarm(end, Alarm::Leases(key, number));
+            self.alarms.set(end, Alarm::Leases(key, number));
         }
     }
 
@@ -83,7 +84,7 @@ impl Worker {
         }
         let Some(leases) = &mut self.subscribers[key].leases else { return };
         if let Some(next) = leases.next_alarm(now) {
-            self.set_alarm(next, Alarm::Leases(key, number));
+            self.alarms.set(next, Alarm::Leases(key, number));
         }
         crate::journey::reading::sweeping::go_on(self, key);
         self.ready(key);

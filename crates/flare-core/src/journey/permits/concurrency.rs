@@ -1,6 +1,4 @@
-//! How many attempts of a subscription may be open: what it costs a thread to begin one, of the subscription's own
-//! concurrency and rate where several threads share them, and of the half of all connections that clients that hang get
-//! together.
+//! The concurrency of a subscription, and its rate, where several threads share them.
 //!
 //! A subscription with one thread has its concurrency to itself and pays nothing here. Of several, each borrows from one
 //! pool. As long as it has something to send, it keeps what it borrowed up to its part, so that threads that are all
@@ -9,14 +7,10 @@
 
 use std::sync::Arc;
 
-use flare_model::ids::SubscriptionNumber;
 use parking_lot::Mutex;
 
-use crate::journey::bell::Call;
 use crate::journey::permits::bucket::Bucket;
-use crate::journey::permits::pool::Permits;
-use crate::journey::subscriber::placement::Placement;
-use crate::journey::worker::Worker;
+use crate::journey::permits::pool::{Permits, Threads};
 
 /// What the threads that serve a subscription share.
 pub struct Common {
@@ -57,7 +51,8 @@ impl Borrowed {
         self.in_line && in_flight >= self.held
     }
 
-    fn take(&mut self, thread: usize, in_flight: u32) -> bool {
+    /// Takes what one more attempt costs, if there is any, or stands in line for it.
+    pub fn take(&mut self, thread: usize, in_flight: u32) -> bool {
         if in_flight < self.held {
             return true;
         }
@@ -69,133 +64,44 @@ impl Borrowed {
         self.in_line = !taken;
         taken
     }
-}
 
-impl Worker {
-    /// Whether the concurrency of a subscription has room for one more attempt. If so it is taken, and what is not used
-    /// after all goes back when the subscription [rests](Worker::rest).
-    pub(in crate::journey) fn may_begin(&mut self, key: usize) -> bool {
-        let thread = self.thread;
-        let subscriber = &mut self.subscribers[key];
-        match &mut subscriber.borrowed {
-            None => true,
-            Some(borrowed) => borrowed.take(thread, subscriber.in_flight),
+    /// An attempt has ended, and so many are open: what the thread has beyond its part goes back. Whom to call, if so.
+    pub fn give_back(&mut self, in_flight: u32) -> Option<Threads> {
+        if self.held <= self.part.max(in_flight) {
+            return None;
         }
+        self.held -= 1;
+        Some(self.common.permits.give(1))
     }
 
-    /// An attempt has ended: what the thread has beyond its part goes back.
-    pub(in crate::journey) fn give_back(&mut self, key: usize) {
-        let subscriber = &mut self.subscribers[key];
-        let number = subscriber.compiled.number;
-        let Some(borrowed) = &mut subscriber.borrowed else { return };
-        if borrowed.held > borrowed.part.max(subscriber.in_flight) {
-            borrowed.held -= 1;
-            self.tools.caps.call(borrowed.common.permits.give(1), || Call::Concurrency(number));
+    /// There is nothing to send: all that no open attempt uses goes back. Whom to call, if anything did.
+    pub fn give_spare(&mut self, in_flight: u32) -> Option<Threads> {
+        let spare = self.held.saturating_sub(in_flight);
+        if spare == 0 {
+            return None;
         }
+        self.held -= spare;
+        Some(self.common.permits.give(spare))
     }
 
-    /// A subscription that does not stand in its host's queue keeps nothing that another thread could use.
-    pub(in crate::journey) fn rest(&mut self, key: usize) {
-        let Some(subscriber) = self.subscribers.get_mut(key) else { return };
-        if subscriber.queued {
-            return;
-        }
-        let number = subscriber.compiled.number;
-        let Some(borrowed) = &mut subscriber.borrowed else { return };
-        let caps = &self.tools.caps;
-        let spare = borrowed.held.saturating_sub(subscriber.in_flight);
-        if spare > 0 {
-            borrowed.held -= spare;
-            caps.call(borrowed.common.permits.give(spare), || Call::Concurrency(number));
-        }
-        if !borrowed.in_line {
-            caps.call(borrowed.common.permits.decline(self.thread), || Call::Concurrency(number));
-        }
+    /// A thread that does not stand in line does not take what it may have been called for. Whom to call instead.
+    pub fn decline(&self, thread: usize) -> Option<Threads> {
+        (!self.in_line).then(|| self.common.permits.decline(thread))
     }
 
-    /// A courier came for a subscription and there was nothing to take: whatever it was called for, others may have.
-    pub(in crate::journey) fn took_nothing(&mut self, key: usize) {
-        self.rest(key);
-        let hangs = self.subscribers.get(key).is_some_and(|subscriber| subscriber.fortune.hangs);
-        if hangs && self.tools.caps.hanging.is_called(self.thread) {
-            self.next_that_hangs();
-        }
+    /// The thread was called: it may try again.
+    pub fn called(&mut self) {
+        self.in_line = false;
     }
 
-    /// A thread serves a subscription no more; nothing of it is in flight.
-    pub(in crate::journey) fn borrow_no_more(&mut self, number: SubscriptionNumber, borrowed: &Borrowed) {
-        let caps = &self.tools.caps;
-        caps.call(borrowed.common.permits.give(borrowed.held), || Call::Concurrency(number));
-        caps.call(borrowed.common.permits.leave(self.thread), || Call::Concurrency(number));
+    /// Another concurrency is shared, and another part of it is this thread's. Whom to call.
+    pub fn resize(&mut self, concurrency: u32, part: u32) -> Threads {
+        self.part = part;
+        self.common.permits.resize(concurrency)
     }
 
-    /// A subscription is served by other threads from now on, with which this one shares from now on if it did not.
-    pub fn placed(&mut self, placement: Placement, common: Option<Arc<Common>>) {
-        let Some(&key) = self.by_number.get(&placement.number) else { return };
-        let subscriber = &mut self.subscribers[key];
-        subscriber.placement = placement;
-        if subscriber.borrowed.is_none()
-            && let Some(common) = common
-        {
-            *common.bucket.lock() = subscriber.bucket.take();
-            subscriber.borrowed = Some(Box::new(Borrowed::new(common, subscriber.in_flight, 0)));
-        }
-        self.share_concurrency(key);
-    }
-
-    /// The concurrency of a subscription may be another one, and so may be the part of it that falls to this thread.
-    pub(in crate::journey) fn share_concurrency(&mut self, key: usize) {
-        let subscriber = &mut self.subscribers[key];
-        let (number, concurrency) = (subscriber.compiled.number, subscriber.compiled.spec.concurrency);
-        if let Some(borrowed) = &mut subscriber.borrowed {
-            borrowed.part = subscriber.placement.share(concurrency, self.thread);
-            self.tools.caps.call(borrowed.common.permits.resize(concurrency), || Call::Concurrency(number));
-        }
-    }
-
-    /// There may be room for one more attempt of a subscription.
-    pub(in crate::journey) fn called_for_concurrency(&mut self, number: SubscriptionNumber) {
-        let Some(&key) = self.by_number.get(&number) else { return };
-        if let Some(borrowed) = &mut self.subscribers[key].borrowed {
-            borrowed.in_line = false;
-        }
-        self.ready(key);
-    }
-
-    /// Whether a client that hangs may be asked: together they get half of the connections. If so it is taken; it is
-    /// given back when the attempt ends, or at once if there was nothing to ask.
-    pub(in crate::journey) fn may_hang(&mut self, key: usize) -> bool {
-        let subscriber = &mut self.subscribers[key];
-        if subscriber.waits_to_hang {
-            return false;
-        }
-        if self.tools.caps.hanging.take(self.thread) {
-            self.next_that_hangs();
-            return true;
-        }
-        subscriber.waits_to_hang = true;
-        self.hanging.push_back((key, subscriber.compiled.number));
-        false
-    }
-
-    /// An attempt of a client that hangs has ended, or was not begun.
-    pub(in crate::journey) fn hangs_no_more(&mut self) {
-        let caps = &self.tools.caps;
-        caps.call(caps.hanging.give(1), || Call::Hanging);
-    }
-
-    /// The next client that hangs, and waits to be asked, tries; if none does, others may.
-    pub(in crate::journey) fn next_that_hangs(&mut self) {
-        while let Some((key, number)) = self.hanging.pop_front() {
-            let Some(subscriber) = self.subscriber(key, number) else { continue };
-            subscriber.waits_to_hang = false;
-            let hangs = subscriber.fortune.hangs;
-            self.ready(key);
-            if hangs && self.subscribers.get(key).is_some_and(|subscriber| subscriber.queued) {
-                return;
-            }
-        }
-        let caps = &self.tools.caps;
-        caps.call(caps.hanging.decline(self.thread), || Call::Hanging);
+    /// The thread shares no more; nothing is in flight. Whom to call, for each of the two reasons.
+    pub fn leave(&self, thread: usize) -> [Threads; 2] {
+        [self.common.permits.give(self.held), self.common.permits.leave(thread)]
     }
 }

@@ -11,7 +11,7 @@ use flare_model::ids::Ordinal;
 use flare_model::time::Timestamp;
 
 use crate::door::Clock;
-use crate::journey::reading::states::Known;
+use crate::journey::worker::states::Known;
 use crate::notification::change::Change;
 use crate::notification::compiled::Compiled;
 

@@ -7,7 +7,8 @@ use crate::journey::reading::sweeping;
 use crate::journey::subscriber::lane::Era;
 use crate::journey::subscriber::lane::FeedLane;
 use crate::journey::subscriber::lane::Sweeping;
-use crate::journey::worker::{FeedKey, Worker};
+use crate::journey::worker::Worker;
+use crate::journey::worker::unrecorded::FeedKey;
 
 impl Worker {
     /// Reads a page of a lane beyond a feed's position; the feed is ready again when it is there.

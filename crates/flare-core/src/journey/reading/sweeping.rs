@@ -11,7 +11,8 @@ use crate::journey::subscriber::lane::Era;
 use crate::journey::subscriber::lane::FeedLane;
 use crate::journey::subscriber::lane::Sweeping;
 use crate::journey::subscriber::pace::WAITING_WHILE_STRUGGLING;
-use crate::journey::worker::{FeedKey, Worker};
+use crate::journey::worker::Worker;
+use crate::journey::worker::unrecorded::FeedKey;
 use crate::notification::change::Change;
 
 /// A sweep hands over more when fewer than so many documents of the subscription wait to be taken.

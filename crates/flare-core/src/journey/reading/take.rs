@@ -15,11 +15,12 @@ use crate::journey::reading::history::Due;
 use crate::journey::reading::interest::{self, Turn};
 use crate::journey::reading::states::Waiting;
 use crate::journey::reading::sweeping;
-use crate::journey::sending::courier::Job;
 use crate::journey::subscriber::pace::WAITING_WHILE_STRUGGLING;
 use crate::journey::subscriber::passive::drive::Drive;
+use crate::journey::worker::Worker;
+use crate::journey::worker::alarms::Alarm;
 use crate::journey::worker::breaker::Permit;
-use crate::journey::worker::{Alarm, Worker};
+use crate::journey::worker::job::Job;
 use crate::notification::Notification;
 use crate::notification::change::Change;
 use crate::steps;
@@ -75,7 +76,7 @@ impl Worker {
         if let Some(until) = until
             && !self.hosts[host].ready.is_empty()
         {
-            self.set_alarm(until, Alarm::Host(host));
+            self.alarms.set(until, Alarm::Host(host));
         }
         false
     }
@@ -94,7 +95,7 @@ impl Worker {
                 // Many subscriptions whose expressions find nothing must not keep the thread either.
                 let over = turn.as_ref().and_then(|turn| turn.is_over(&*self.tools.clock));
                 if let Some(at) = over {
-                    self.set_alarm(at, Alarm::Host(host));
+                    self.alarms.set(at, Alarm::Host(host));
                     return None;
                 }
                 continue;

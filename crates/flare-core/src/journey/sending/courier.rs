@@ -1,61 +1,22 @@
 //! Deliver, second half: one task per connection. It takes an attempt, sends it, settles it, takes the next.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
 use flare_model::time::Timestamp;
 use http::HeaderMap;
 use http_body_util::Full;
-use tokio::sync::Notify;
 
 use crate::journey::connection::{Broken, Connection};
 use crate::journey::worker::hosts::TURN;
+use crate::journey::worker::job::Summons;
 use crate::journey::worker::moments::Lasted;
 use crate::journey::worker::{Tools, Worker};
-use crate::notification::Notification;
 use crate::notification::ending::Ending;
 use crate::notification::host::HostKey;
 use crate::notification::message::Outgoing;
 use crate::observe::Phases;
-
-/// One attempt, where it came from, and where it goes.
-pub struct Job {
-    /// The subscription's place on its thread.
-    pub key: usize,
-    /// The lane.
-    pub lane: u8,
-    /// What to tell.
-    pub notification: Notification,
-    /// Where it goes.
-    pub host: usize,
-    /// How far the wall clock was ahead when it was taken, see [`Worker::clock_moved`].
-    pub offset: i64,
-    /// Whether it counts among the attempts of hanging clients.
-    pub hanging: bool,
-    /// Whether it is part of a delivery on request.
-    pub driven: bool,
-}
-
-/// How an idle courier is called.
-#[derive(Default)]
-pub struct Summons {
-    notify: Notify,
-    dismissed: Cell<bool>,
-}
-
-impl Summons {
-    /// There is work.
-    pub fn wake(&self) {
-        self.notify.notify_one();
-    }
-
-    /// The connection is wanted elsewhere.
-    pub fn dismiss(&self) {
-        self.dismissed.set(true);
-        self.notify.notify_one();
-    }
-}
 
 /// The life of a connection to one host, from the first attempt until it has been idle for long.
 pub async fn courier(worker: Rc<RefCell<Worker>>, host: usize) {
@@ -88,7 +49,7 @@ pub async fn courier(worker: Rc<RefCell<Worker>>, host: usize) {
                     tracer.attempted(&job.notification, &ending, since, spans);
                 }
                 worker.borrow_mut().settle(job, &ending, lasted);
-                if now >= turn && worker.borrow().busy_courier_should_leave(host) {
+                if now >= turn && worker.borrow().hosts.busy_courier_should_leave(host) {
                     break;
                 }
                 if let (Ending::Answered(answer), Some(connection)) = (ending, &mut connection) {
@@ -116,7 +77,7 @@ async fn wait_for_work(
 ) -> bool {
     {
         let mut worker = worker.borrow_mut();
-        if worker.stopping || worker.idle_courier_should_leave(host) {
+        if worker.stopping || worker.hosts.idle_courier_should_leave(host) {
             return false;
         }
         worker.hosts[host].idle.push(summons.clone());
@@ -129,7 +90,7 @@ async fn wait_for_work(
     };
     let called = tokio::select! {
         biased;
-        () = summons.notify.notified() => true,
+        () = summons.called() => true,
         () = closed => false,
         () = tokio::time::sleep(tools.limits.idle_timeout) => false,
     };
@@ -142,7 +103,7 @@ async fn wait_for_work(
     if !called {
         *connection = None;
     }
-    (called || taken) && !summons.dismissed.get()
+    (called || taken) && !summons.is_dismissed()
 }
 
 /// One attempt: one request, built at the time it is given, and a second one only if the connection turned out to be

@@ -10,7 +10,9 @@ use std::time::Duration;
 use flare_model::feed::{Receipt, Taken};
 use flare_provider::{Conflict, ErrorKind, FeedWrite};
 
-use crate::journey::worker::{FeedKey, Turn, Worker};
+use crate::journey::worker::Worker;
+use crate::journey::worker::unrecorded::Batch;
+use crate::journey::worker::unrecorded::FeedKey;
 
 /// Feeds in one write: small enough that documents committed beside it do not wait long.
 const BATCH: usize = 256;
@@ -29,7 +31,8 @@ const PATIENCE: Duration = Duration::from_millis(200);
 pub async fn recorder(worker: Rc<RefCell<Worker>>) {
     let (tools, rung, hurry) = {
         let worker = worker.borrow();
-        (worker.tools.clone(), worker.unrecorded.rung.clone(), worker.unrecorded.hurry.clone())
+        let (rung, hurry) = worker.unrecorded.bells();
+        (worker.tools.clone(), rung, hurry)
     };
     let mut not_before = Duration::ZERO;
     loop {
@@ -38,7 +41,7 @@ pub async fn recorder(worker: Rc<RefCell<Worker>>) {
             if worker.closing {
                 return;
             }
-            worker.unrecorded.feeds.is_empty() && !worker.unrecorded.is_urgent()
+            worker.unrecorded.is_empty()
         };
         if nothing {
             rung.notified().await;
@@ -58,7 +61,7 @@ pub async fn recorder(worker: Rc<RefCell<Worker>>) {
             continue;
         }
         let began = tools.clock.monotonic();
-        let Turn { feeds, all, waiters } = worker.borrow_mut().unrecorded.take(due);
+        let Batch { feeds, all, waiters } = worker.borrow_mut().unrecorded.take(due);
         for batch in feeds.chunks(BATCH) {
             if !write(&worker, batch, all).await {
                 // The node ends. Whoever waits is told nothing: it is not durable.
@@ -81,8 +84,7 @@ pub async fn finish(worker: &Rc<RefCell<Worker>>, recorder: tokio::task::JoinHan
     {
         let mut worker = worker.borrow_mut();
         worker.closing = true;
-        worker.unrecorded.rung.notify_one();
-        worker.unrecorded.hurry.notify_one();
+        worker.unrecorded.wake();
     }
     if let Err(error) = recorder.await {
         tracing::error!(error = %error, "the recorder ended badly");
@@ -220,7 +222,7 @@ mod tests {
 
     /// What the recorder would write now.
     fn next(worker: &mut Worker) -> (Vec<FeedWrite>, Vec<(FeedKey, Receipt)>) {
-        let Turn { feeds, all, .. } = worker.unrecorded.take(true);
+        let Batch { feeds, all, .. } = worker.unrecorded.take(true);
         collect(worker, &feeds, all)
     }
 
@@ -232,7 +234,7 @@ mod tests {
             let mut worker = thread.worker.borrow_mut();
             let (reply, mut told) = oneshot::channel();
             worker.record_now(entry.1, reply);
-            let Turn { feeds, all, waiters } = worker.unrecorded.take(true);
+            let Batch { feeds, all, waiters } = worker.unrecorded.take(true);
             assert!(collect(&mut worker, &feeds, all).0.is_empty(), "nothing has changed");
             waiters.into_iter().for_each(|waiter| waiter.send(()).expect("someone waits"));
             assert_eq!(told.try_recv(), Ok(()));
@@ -330,16 +332,16 @@ mod tests {
             change(&mut worker, patient);
             for _ in 0..3 {
                 change(&mut worker, urgent);
-                let Turn { feeds, all, .. } = worker.unrecorded.take(false);
+                let Batch { feeds, all, .. } = worker.unrecorded.take(false);
                 assert_eq!(feeds, [urgent], "it is not time for the other");
                 let (_, receipts) = collect(&mut worker, &feeds, all);
                 receipts.into_iter().for_each(|(entry, receipt)| worker.recorded(entry, receipt));
             }
             change(&mut worker, urgent);
-            let Turn { feeds, all, .. } = worker.unrecorded.take(true);
+            let Batch { feeds, all, .. } = worker.unrecorded.take(true);
             assert_eq!(feeds, [urgent, patient]);
             assert_eq!(collect(&mut worker, &feeds, all).0.len(), 2);
-            assert!(worker.unrecorded.feeds.is_empty());
+            assert!(worker.unrecorded.is_empty());
         };
         LocalSet::new().run_until(all).await;
     }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use flare_model::feed::{Failure, Settled, Trouble, Verdict};
 
 use crate::journey::reading::sweeping;
-use crate::journey::sending::courier::Job;
 use crate::journey::settling::judge::{Judgement, Times, judge};
 use crate::journey::subscriber::{Standstill, Subscriber};
 use crate::journey::worker::Worker;
+use crate::journey::worker::job::Job;
 use crate::journey::worker::moments::Lasted;
 use crate::notification::Notification;
 use crate::notification::ending::Ending;
@@ -68,6 +68,23 @@ impl Worker {
             response: None,
         });
         self.conclude(job, Verdict::Retry { due: now.saturating_add(wait), doubtful: false, trouble });
+    }
+
+    /// When an attempt began and ended, as this thread counts time.
+    pub(in crate::journey) fn times(&self, Lasted { began, since, until }: Lasted) -> Times {
+        Times {
+            began: self.moment(since),
+            ended: self.moment(until),
+            by_the_wall: began.saturating_add(until.saturating_sub(since)),
+        }
+    }
+
+    /// An attempt that was under way when the clock was set: the first one of its document moved too.
+    fn keep_up(&self, job: &mut Job) {
+        let by = self.offset.saturating_sub(job.offset);
+        job.notification.attempt.first_attempt_at =
+            job.notification.attempt.first_attempt_at.map(|at| at.moved(by));
+        job.offset = self.offset;
     }
 
     /// One attempt fewer is open.

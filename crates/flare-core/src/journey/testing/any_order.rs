@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::door::Chance;
-use crate::journey::sending::courier::Job;
 use crate::journey::subscriber::Standstill;
 use crate::journey::testing::world::{Small, World, taken, timed_out};
 use crate::journey::thread::command::Command;
+use crate::journey::worker::job::Job;
 use crate::notification::ending::Ending;
 
 const STEPS: u64 = 120;

@@ -21,7 +21,8 @@ use crate::journey::report::Report;
 use crate::journey::subscriber::Standstill;
 use crate::journey::subscriber::passive::PassiveLimits;
 use crate::journey::worker::breaker::BreakerSettings;
-use crate::journey::worker::{FeedKey, Tools, Worker, WorkerLimits};
+use crate::journey::worker::unrecorded::FeedKey;
+use crate::journey::worker::{Tools, Worker, WorkerLimits};
 use crate::network::Destinations;
 use crate::observe::{self, Observe, fixture};
 

@@ -29,13 +29,13 @@ use crate::journey::log::pages::Pages;
 use crate::journey::log::tail::Tails;
 use crate::journey::permits::caps::Caps;
 use crate::journey::report::Report;
-use crate::journey::sending::courier::Job;
 use crate::journey::settling::recorder;
 use crate::journey::subscriber::Standstill;
 use crate::journey::subscriber::passive::PassiveLimits;
 use crate::journey::thread::command::Command;
 use crate::journey::thread::obey;
 use crate::journey::worker::breaker::BreakerSettings;
+use crate::journey::worker::job::Job;
 use crate::journey::worker::moments::Lasted;
 use crate::journey::worker::{Tools, Worker, WorkerLimits};
 use crate::network::Destinations;
@@ -238,13 +238,13 @@ pub async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 
 /// What a delivery thread listens to, but for commands.
 async fn listen(worker: Rc<RefCell<Worker>>, bell: Arc<Bell>) {
-    let alarm_set = worker.borrow().alarm_set.clone();
+    let earlier = worker.borrow().alarms.earlier();
     loop {
         let next = worker.borrow_mut().ring_alarms().unwrap_or(DAY);
         tokio::select! {
             rung = bell.heard() => worker.borrow_mut().rung(rung),
             () = tokio::time::sleep(next) => {}
-            () = alarm_set.notified() => {}
+            () = earlier.notified() => {}
         }
     }
 }

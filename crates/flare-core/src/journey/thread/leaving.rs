@@ -91,7 +91,7 @@ impl Worker {
         if removed.queued {
             self.hosts[removed.host].ready.retain(|waiting| *waiting != key);
         }
-        self.leave_hosts(removed.hosts);
+        self.hosts.leave(removed.hosts);
         if let Some(borrowed) = removed.borrowed {
             self.borrow_no_more(number, &borrowed);
         }

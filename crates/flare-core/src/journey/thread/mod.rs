@@ -48,7 +48,7 @@ async fn serve(
 ) {
     let worker = Worker::new(thread, tools, TaskTracker::new());
     let recording = tokio::task::spawn_local(recorder::recorder(worker.clone()));
-    let alarm_set = worker.borrow().alarm_set.clone();
+    let earlier = worker.borrow().alarms.earlier();
     let stopped = loop {
         let next = worker.borrow_mut().ring_alarms().unwrap_or(Duration::from_secs(3600));
         tokio::select! {
@@ -60,7 +60,7 @@ async fn serve(
                 Some(command) => obey(&worker, &tails, command),
                 None => break None,
             },
-            () = alarm_set.notified() => {}
+            () = earlier.notified() => {}
             () = tokio::time::sleep(next) => {}
             rung = bell.heard() => worker.borrow_mut().rung(rung),
         }
@@ -76,10 +76,7 @@ async fn stop(worker: &Rc<RefCell<Worker>>, recording: tokio::task::JoinHandle<(
     let drained = {
         let mut worker = worker.borrow_mut();
         worker.stopping = true;
-        worker
-            .hosts
-            .iter_mut()
-            .for_each(|(_, host)| host.idle.drain(..).for_each(|summons| summons.dismiss()));
+        worker.hosts.dismiss_idle_couriers();
         worker.drained.clone()
     };
     while worker.borrow().in_flight > 0 {
@@ -269,7 +266,7 @@ impl Worker {
         let borrowed = common.map(|common| Box::new(Borrowed::new(common, 0, part)));
         let mut lanes: Lanes = lanes.collect();
         select(&compiled, &mut lanes);
-        let hosts = self.use_hosts(&compiled);
+        let hosts = self.hosts.use_by(&compiled);
         let key = self.subscribers.insert(Subscriber {
             compiled,
             standstill,
@@ -368,7 +365,7 @@ impl Worker {
 
     fn replace(&mut self, compiled: Arc<Compiled>) {
         let Some(&key) = self.by_number.get(&compiled.number) else { return };
-        let hosts = self.use_hosts(&compiled);
+        let hosts = self.hosts.use_by(&compiled);
         // Its lanes stay where they are until they are sent elsewhere.
         let subscriber = &mut self.subscribers[key];
         subscriber.compiled = compiled;
@@ -384,7 +381,7 @@ impl Worker {
         }
         subscriber.host = hosts[1];
         let before = std::mem::replace(&mut subscriber.hosts, hosts);
-        self.leave_hosts(before);
+        self.hosts.leave(before);
         let subscriber = &mut self.subscribers[key];
         select(&subscriber.compiled, &mut subscriber.lanes);
         for lane in subscriber.lanes.numbers() {
@@ -447,9 +444,7 @@ impl Worker {
         for lane in self.subscribers[key].lanes.numbers() {
             self.record_what_changed(key, lane);
         }
-        self.unrecorded.waiters.push(reply);
-        self.unrecorded.rung.notify_one();
-        self.unrecorded.hurry.notify_one();
+        self.unrecorded.tell_when_durable(reply);
     }
 
     /// Where several threads serve a subscription, some of them may do so while others have an attempt in flight and

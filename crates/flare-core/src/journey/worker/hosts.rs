@@ -1,18 +1,20 @@
-//! The hosts that a delivery thread sends to: who stands in line there, and the couriers (one per connection) that take
-//! work from the line, as many as the [caps](crate::journey::permits::caps) of the node allow.
-//!
-//! A host is there as long as a subscription may send to it or a courier is on its way; until then its index holds.
+//! The hosts that a delivery thread sends to: who stands in line there, and how many couriers (one per connection) take
+//! work from the line, as many as the [caps](crate::journey::permits::caps) of the node allow. In: a subscription that
+//! has something to send, a courier that is idle or leaves, a call. Out: whether a courier is to be made, or to leave.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::ops::{Index, IndexMut};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use slab::Slab;
+
 use crate::journey::bell::Call;
+use crate::journey::permits::caps::Caps;
 use crate::journey::permits::pool::Permits;
-use crate::journey::sending::courier;
-use crate::journey::worker::Worker;
 use crate::journey::worker::breaker::Breaker;
+use crate::journey::worker::job::{Job, Summons};
 use crate::notification::compiled::Compiled;
 use crate::notification::host::HostKey;
 
@@ -27,9 +29,9 @@ pub struct Host {
     /// Subscriptions with something to take, served in turn. Bound: each once.
     pub ready: VecDeque<usize>,
     /// Attempts decided elsewhere that go here. Bound: the concurrency of the subscriptions.
-    pub handed: VecDeque<courier::Job>,
+    pub handed: VecDeque<Job>,
     /// Couriers with nothing to do.
-    pub idle: Vec<Rc<courier::Summons>>,
+    pub idle: Vec<Rc<Summons>>,
     /// Couriers in all.
     pub couriers: u32,
     /// Whether it is tried at all.
@@ -53,9 +55,22 @@ enum Waits {
     ShutOut,
 }
 
+/// The hosts of a thread. A host is there as long as a subscription may send to it or a courier is on its way; until then
+/// its index holds.
+pub struct Hosts {
+    thread: usize,
+    caps: Arc<Caps>,
+    /// Bound: those that its subscriptions send to, or that couriers are on the way to.
+    hosts: Slab<Host>,
+    index: HashMap<HostKey, usize>,
+    /// Connections open or opening.
+    connections: usize,
+    starved: Starved,
+}
+
 /// Hosts that wait for a connection because as many are open to all hosts as may be. Bound: each host once.
 #[derive(Default)]
-pub struct Starved {
+struct Starved {
     /// Those that have none.
     shut_out: VecDeque<usize>,
     /// Those that have some.
@@ -86,18 +101,58 @@ impl Host {
     }
 }
 
-impl Worker {
+impl Index<usize> for Hosts {
+    type Output = Host;
+
+    fn index(&self, index: usize) -> &Host {
+        &self.hosts[index]
+    }
+}
+
+impl IndexMut<usize> for Hosts {
+    fn index_mut(&mut self, index: usize) -> &mut Host {
+        &mut self.hosts[index]
+    }
+}
+
+impl Hosts {
+    /// None yet.
+    pub fn new(thread: usize, caps: Arc<Caps>) -> Hosts {
+        let (hosts, index, starved) = (Slab::new(), HashMap::new(), Starved::default());
+        Hosts { thread, caps, hosts, index, connections: 0, starved }
+    }
+
+    /// All of them, each with its index.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &Host)> {
+        self.hosts.iter()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// Connections open or opening.
+    pub fn connections(&self) -> usize {
+        self.connections
+    }
+
+    /// Whether there is a host at an index.
+    pub fn contains(&self, index: usize) -> bool {
+        self.hosts.contains(index)
+    }
+
     /// The hosts that a subscription sends to, by action; from now on it uses them.
-    pub fn use_hosts(&mut self, compiled: &Compiled) -> [usize; 3] {
+    pub fn use_by(&mut self, compiled: &Compiled) -> [usize; 3] {
         [0, 1, 2].map(|action| {
-            let index = self.host(&compiled.requests[action].host);
+            let index = self.find_or_make(&compiled.requests[action].host);
             self.hosts[index].users += 1;
             index
         })
     }
 
     /// A subscription sends to these hosts no more.
-    pub fn leave_hosts(&mut self, hosts: [usize; 3]) {
+    pub fn leave(&mut self, hosts: [usize; 3]) {
         for index in hosts {
             let host = &mut self.hosts[index];
             host.users -= 1;
@@ -108,8 +163,8 @@ impl Worker {
         }
     }
 
-    fn host(&mut self, key: &HostKey) -> usize {
-        if let Some(index) = self.host_index.get(key) {
+    fn find_or_make(&mut self, key: &HostKey) -> usize {
+        if let Some(index) = self.index.get(key) {
             return *index;
         }
         let index = self.hosts.insert(Host {
@@ -120,10 +175,10 @@ impl Worker {
             couriers: 0,
             breaker: Breaker::default(),
             users: 0,
-            permits: self.tools.caps.host(key),
+            permits: self.caps.host(key),
             waits: Waits::No,
         });
-        self.host_index.insert(key.clone(), index);
+        self.index.insert(key.clone(), index);
         index
     }
 
@@ -135,10 +190,9 @@ impl Worker {
         }
         self.wait_for(index, Waits::No);
         let Host { key, permits, .. } = self.hosts.remove(index);
-        self.host_index.remove(&key);
-        let caps = &self.tools.caps;
-        caps.call(permits.leave(self.thread), || Call::Host(key.clone()));
-        caps.forget_host(&key, permits);
+        self.index.remove(&key);
+        self.caps.call(permits.leave(self.thread), || Call::Host(key.clone()));
+        self.caps.forget_host(&key, permits);
     }
 
     /// A host waits for something else than before, as the last of those that do.
@@ -147,7 +201,7 @@ impl Worker {
         match std::mem::replace(&mut self.hosts[index].waits, waits) {
             Waits::ShutOut => {
                 shut_out.retain(|other| *other != index);
-                self.tools.caps.shuts_out(false);
+                self.caps.shuts_out(false);
             }
             Waits::ForAny => wanting_more.retain(|other| *other != index),
             Waits::No | Waits::ForItsOwn => {}
@@ -155,23 +209,28 @@ impl Worker {
         match waits {
             Waits::ShutOut => {
                 shut_out.push_back(index);
-                self.tools.caps.shuts_out(true);
+                self.caps.shuts_out(true);
             }
             Waits::ForAny => wanting_more.push_back(index),
             Waits::No | Waits::ForItsOwn => {}
         }
     }
 
-    /// Gets a courier for a host: an idle one, or a new one where there is room.
-    pub fn summon(&mut self, index: usize) {
+    /// Calls an idle courier of a host. Without one: whether a new one is to be made, and its connection is counted.
+    #[must_use = "a courier that was counted is made"]
+    pub fn summon(&mut self, index: usize) -> bool {
         let host = &mut self.hosts[index];
         if let Some(summons) = host.idle.pop() {
             summons.wake();
-            return;
+            return false;
         }
-        if host.waits == Waits::No && !self.stands_behind_others(index) {
-            self.connect(index);
-        }
+        host.waits == Waits::No && !self.stands_behind_others(index) && self.may_connect(index)
+    }
+
+    /// The same, if there is work for one.
+    #[must_use = "a courier that was counted is made"]
+    pub fn summon_if_needed(&mut self, index: usize) -> bool {
+        self.hosts[index].has_work() && self.summon(index)
     }
 
     /// A host that wants a connection stands behind those of this thread that waited before it; one that has none, only
@@ -188,21 +247,10 @@ impl Worker {
         true
     }
 
-    /// Makes a new courier, if there is room for its connection.
-    fn connect(&mut self, index: usize) {
-        if !self.may_connect(index) {
-            return;
-        }
-        self.hosts[index].couriers += 1;
-        self.connections += 1;
-        let worker = self.handle();
-        self.tasks.spawn_local(courier::courier(worker, index));
-    }
-
-    /// Takes what a connection to a host takes of the caps, or stands in line for what there is too little of.
+    /// Takes what a connection to a host takes of the caps, and counts it; or stands in line for what there is too
+    /// little of.
     fn may_connect(&mut self, index: usize) -> bool {
-        let (thread, tools) = (self.thread, self.tools.clone());
-        let caps = &tools.caps;
+        let (thread, caps) = (self.thread, self.caps.clone());
         let host = &self.hosts[index];
         let (key, permits, couriers) = (&host.key, &host.permits, host.couriers);
         if !permits.take(thread) {
@@ -227,12 +275,21 @@ impl Worker {
             if !self.dismiss_an_idle_courier(None) {
                 caps.call(caps.all.idle_elsewhere(thread), || Call::Idle(None));
             }
-        } else if !self.starved.is_empty() {
+            return false;
+        }
+        if !self.starved.is_empty() {
             // In line a thread is once, whichever of its hosts it stands for: with what this one took it left the line,
             // and stands again for the others.
             caps.call_one(thread, Call::Connection);
         }
-        granted
+        self.hosts[index].couriers += 1;
+        self.connections += 1;
+        true
+    }
+
+    /// Has every courier that is idle leave: the thread stops.
+    pub fn dismiss_idle_couriers(&mut self) {
+        self.hosts.iter_mut().for_each(|(_, host)| host.idle.drain(..).for_each(|summons| summons.dismiss()));
     }
 
     /// Has a courier that is idle leave: one of this host, or of any. False: there is none.
@@ -247,7 +304,7 @@ impl Worker {
     /// A courier has nothing to do: whether it should leave, because nobody sends there any more, or somebody else
     /// waits for a connection.
     pub fn idle_courier_should_leave(&mut self, index: usize) -> bool {
-        let (caps, host) = (&self.tools.caps, &self.hosts[index]);
+        let (caps, host) = (&self.caps, &self.hosts[index]);
         host.permits.idles(self.thread);
         caps.all.idles(self.thread);
         host.users == 0
@@ -259,7 +316,7 @@ impl Worker {
     /// Whether a courier that has worked for a turn should leave: because a host waits that has no connection at all, or
     /// another thread waits for this host, and this one has more than its part.
     pub fn busy_courier_should_leave(&self, index: usize) -> bool {
-        let (caps, host) = (&self.tools.caps, &self.hosts[index]);
+        let (caps, host) = (&self.caps, &self.hosts[index]);
         if caps.somebody_is_shut_out() {
             return true;
         }
@@ -268,8 +325,9 @@ impl Worker {
         host.permits.is_wanted_elsewhere(self.thread) && host.couriers > part()
     }
 
-    /// A courier has left, its connection closed.
-    pub fn courier_left(&mut self, index: usize) {
+    /// A courier has left, its connection closed. Answers whether a new one is to be made, for work that is left.
+    #[must_use = "a courier that was counted is made"]
+    pub fn courier_left(&mut self, index: usize, stopping: bool) -> bool {
         self.connections -= 1;
         let host = &mut self.hosts[index];
         host.couriers -= 1;
@@ -278,49 +336,45 @@ impl Worker {
             // What it stood in line for is one more. Now it takes one, or is shut out.
             self.wait_for(index, Waits::No);
         }
-        let (caps, host) = (&self.tools.caps, &self.hosts[index]);
+        let (caps, host) = (&self.caps, &self.hosts[index]);
         caps.call(host.permits.give(1), || Call::Host(host.key.clone()));
         if !last {
             caps.call(caps.further.give(1), || Call::Connection);
         }
         caps.call(caps.all.give(1), || Call::Connection);
         // Behind those who waited.
-        if host.has_work() && !self.stopping {
-            self.summon(index);
-        }
+        let new = !stopping && self.summon_if_needed(index);
         self.forget_unused(index);
+        new
     }
 
-    /// This thread was called for something that it stood in line for, or that others do.
-    pub fn called(&mut self, call: Call) {
-        match call {
-            Call::Host(key) => self.called_for_host(&key),
-            Call::Connection => self.called_for_connection(),
-            Call::Hanging => self.next_that_hangs(),
-            Call::Concurrency(number) => self.called_for_concurrency(number),
-            Call::Idle(key) => self.called_for_idle(key.as_ref()),
-        }
-    }
-
-    fn called_for_host(&mut self, key: &HostKey) {
-        let Some(&index) = self.host_index.get(key) else { return };
+    /// The thread was called for one more connection to a host. Answers the host if a courier is to be made for it.
+    #[must_use = "a courier that was counted is made"]
+    pub fn called_for_host(&mut self, key: &HostKey, stopping: bool) -> Option<usize> {
+        let index = *self.index.get(key)?;
+        let mut new = false;
         if self.hosts[index].waits == Waits::ForItsOwn {
             self.wait_for(index, Waits::No);
-            self.summon_if_needed(index);
+            new = !stopping && self.summon_if_needed(index);
         }
         let permits = &self.hosts[index].permits;
-        self.tools.caps.call(permits.decline(self.thread), || Call::Host(key.clone()));
+        self.caps.call(permits.decline(self.thread), || Call::Host(key.clone()));
+        new.then_some(index)
     }
 
-    fn called_for_connection(&mut self) {
+    /// The thread was called for one more connection of all. Answers the hosts for each of which a courier is to be made.
+    #[must_use = "a courier that was counted is made"]
+    pub fn called_for_connection(&mut self, stopping: bool) -> Vec<usize> {
+        let mut new = Vec::new();
         while let Some(index) = self.starved.first() {
             let waited = self.hosts[index].waits;
             self.wait_for(index, Waits::No);
             let host = &mut self.hosts[index];
-            if host.has_work() && !self.stopping {
+            if host.has_work() && !stopping {
                 match host.idle.pop() {
                     Some(summons) => summons.wake(),
-                    None => self.connect(index),
+                    None if self.may_connect(index) => new.push(index),
+                    None => {}
                 }
             }
             if self.hosts[index].waits == waited {
@@ -329,24 +383,19 @@ impl Worker {
                 break;
             }
         }
-        let (thread, caps) = (self.thread, &self.tools.caps);
+        let (thread, caps) = (self.thread, &self.caps);
         caps.call(caps.all.decline(thread), || Call::Connection);
         caps.call(caps.further.decline(thread), || Call::Connection);
+        new
     }
 
-    /// The same, if there is work for one.
-    pub fn summon_if_needed(&mut self, index: usize) {
-        if self.hosts[index].has_work() && !self.stopping {
-            self.summon(index);
-        }
-    }
-
-    fn called_for_idle(&mut self, key: Option<&HostKey>) {
-        let index = key.and_then(|key| self.host_index.get(key)).copied();
+    /// Another thread waits for a connection, to this host or to any: one that is idle is to be closed.
+    pub fn called_for_idle(&mut self, key: Option<&HostKey>) {
+        let index = key.and_then(|key| self.index.get(key)).copied();
         if key.is_some() && index.is_none() || self.dismiss_an_idle_courier(index) {
             return;
         }
-        let permits = index.map_or(&self.tools.caps.all, |index| &self.hosts[index].permits);
+        let permits = index.map_or(&self.caps.all, |index| &self.hosts[index].permits);
         permits.idles_no_more(self.thread);
     }
 }

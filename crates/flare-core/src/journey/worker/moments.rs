@@ -2,14 +2,11 @@
 //! between two moments that it keeps is what passed, whatever is done to the clock of the machine; and when that was set,
 //! all of them move at once.
 
-use std::cmp::Reverse;
 use std::time::Duration;
 
 use flare_model::time::Timestamp;
 
-use crate::journey::sending::courier::Job;
-use crate::journey::settling::judge::Times;
-use crate::journey::worker::{Alarm, Worker};
+use crate::journey::worker::Worker;
 use crate::steps;
 
 /// When an attempt was under way.
@@ -34,23 +31,6 @@ impl Worker {
         steps::at(self.offset, monotonic)
     }
 
-    /// When an attempt began and ended, as this thread counts time.
-    pub fn times(&self, Lasted { began, since, until }: Lasted) -> Times {
-        Times {
-            began: self.moment(since),
-            ended: self.moment(until),
-            by_the_wall: began.saturating_add(until.saturating_sub(since)),
-        }
-    }
-
-    /// An attempt that was under way when the clock was set: the first one of its document moved too.
-    pub fn keep_up(&self, job: &mut Job) {
-        let by = self.offset.saturating_sub(job.offset);
-        job.notification.attempt.first_attempt_at =
-            job.notification.attempt.first_attempt_at.map(|at| at.moved(by));
-        job.offset = self.offset;
-    }
-
     /// The wall clock is ahead of the monotonic one by so many milliseconds now. If it was set, every moment that is kept
     /// here moves with it, and what waits is recorded so: the next process knows no other clock.
     pub fn clock_moved(&mut self, offset: i64) {
@@ -59,8 +39,7 @@ impl Worker {
             return;
         }
         self.offset = offset;
-        let alarms = std::mem::take(&mut self.alarms).into_iter();
-        self.alarms = alarms.map(|Reverse((at, alarm))| Reverse((at, alarm.moved(by)))).collect();
+        self.alarms.clock_moved(by);
         let mut touched = Vec::new();
         for (key, subscriber) in &mut self.subscribers {
             subscriber.clock_moved(by);
@@ -75,24 +54,13 @@ impl Worker {
     }
 }
 
-impl Alarm {
-    /// The alarm of a retry names when that was due.
-    fn moved(self, by: i64) -> Alarm {
-        match self {
-            Alarm::Retry(key, number, lane, ordinal, due) => {
-                Alarm::Retry(key, number, lane, ordinal, due.moved(by))
-            }
-            other => other,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::journey::subscriber::Standstill;
     use crate::journey::testing::fixture::Thread;
-    use crate::journey::worker::FeedKey;
+    use crate::journey::worker::alarms::Alarm;
+    use crate::journey::worker::unrecorded::FeedKey;
     use flare_model::feed::{Action, Saved, Standing, State, Trouble};
     use flare_model::ids::{Ordinal, Seq};
     use tokio::task::LocalSet;
@@ -145,7 +113,7 @@ mod tests {
                 worker.clock_moved(offset);
                 assert_eq!(times(&worker, entry), before);
                 let due = worker.subscribers[entry.0].lanes[0].feed.waiting()[&Ordinal(1)].due();
-                let mut alarms = worker.alarms.iter().map(|Reverse((_, alarm))| alarm);
+                let mut alarms = worker.alarms.iter();
                 assert!(alarms.any(|alarm| matches!(alarm, Alarm::Retry(.., at) if Some(*at) == due)));
             }
         };

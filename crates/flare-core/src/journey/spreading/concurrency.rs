@@ -1,0 +1,139 @@
+//! How many attempts of a subscription may be open: what it costs a thread to begin one, of the subscription's own
+//! concurrency and rate where several threads share them, and of the half of all connections that clients that hang get
+//! together.
+
+use std::sync::Arc;
+
+use flare_model::ids::SubscriptionNumber;
+
+use crate::journey::bell::Call;
+use crate::journey::permits::concurrency::{Borrowed, Common};
+use crate::journey::subscriber::placement::Placement;
+use crate::journey::worker::Worker;
+
+impl Worker {
+    /// Whether the concurrency of a subscription has room for one more attempt. If so it is taken, and what is not used
+    /// after all goes back when the subscription [rests](Worker::rest).
+    pub(in crate::journey) fn may_begin(&mut self, key: usize) -> bool {
+        let thread = self.thread;
+        let subscriber = &mut self.subscribers[key];
+        match &mut subscriber.borrowed {
+            None => true,
+            Some(borrowed) => borrowed.take(thread, subscriber.in_flight),
+        }
+    }
+
+    /// An attempt has ended: what the thread has beyond its part goes back.
+    pub(in crate::journey) fn give_back(&mut self, key: usize) {
+        let subscriber = &mut self.subscribers[key];
+        let number = subscriber.compiled.number;
+        let Some(borrowed) = &mut subscriber.borrowed else { return };
+        if let Some(threads) = borrowed.give_back(subscriber.in_flight) {
+            self.tools.caps.call(threads, || Call::Concurrency(number));
+        }
+    }
+
+    /// A subscription that does not stand in its host's queue keeps nothing that another thread could use.
+    pub(in crate::journey) fn rest(&mut self, key: usize) {
+        let Some(subscriber) = self.subscribers.get_mut(key) else { return };
+        if subscriber.queued {
+            return;
+        }
+        let number = subscriber.compiled.number;
+        let Some(borrowed) = &mut subscriber.borrowed else { return };
+        let caps = &self.tools.caps;
+        if let Some(threads) = borrowed.give_spare(subscriber.in_flight) {
+            caps.call(threads, || Call::Concurrency(number));
+        }
+        if let Some(threads) = borrowed.decline(self.thread) {
+            caps.call(threads, || Call::Concurrency(number));
+        }
+    }
+
+    /// A courier came for a subscription and there was nothing to take: whatever it was called for, others may have.
+    pub(in crate::journey) fn took_nothing(&mut self, key: usize) {
+        self.rest(key);
+        let hangs = self.subscribers.get(key).is_some_and(|subscriber| subscriber.fortune.hangs);
+        if hangs && self.tools.caps.hanging.is_called(self.thread) {
+            self.next_that_hangs();
+        }
+    }
+
+    /// A thread serves a subscription no more; nothing of it is in flight.
+    pub(in crate::journey) fn borrow_no_more(&mut self, number: SubscriptionNumber, borrowed: &Borrowed) {
+        let caps = &self.tools.caps;
+        for threads in borrowed.leave(self.thread) {
+            caps.call(threads, || Call::Concurrency(number));
+        }
+    }
+
+    /// A subscription is served by other threads from now on, with which this one shares from now on if it did not.
+    pub fn placed(&mut self, placement: Placement, common: Option<Arc<Common>>) {
+        let Some(&key) = self.by_number.get(&placement.number) else { return };
+        let subscriber = &mut self.subscribers[key];
+        subscriber.placement = placement;
+        if subscriber.borrowed.is_none()
+            && let Some(common) = common
+        {
+            *common.bucket.lock() = subscriber.bucket.take();
+            subscriber.borrowed = Some(Box::new(Borrowed::new(common, subscriber.in_flight, 0)));
+        }
+        self.share_concurrency(key);
+    }
+
+    /// The concurrency of a subscription may be another one, and so may be the part of it that falls to this thread.
+    pub(in crate::journey) fn share_concurrency(&mut self, key: usize) {
+        let subscriber = &mut self.subscribers[key];
+        let (number, concurrency) = (subscriber.compiled.number, subscriber.compiled.spec.concurrency);
+        if let Some(borrowed) = &mut subscriber.borrowed {
+            let part = subscriber.placement.share(concurrency, self.thread);
+            self.tools.caps.call(borrowed.resize(concurrency, part), || Call::Concurrency(number));
+        }
+    }
+
+    /// There may be room for one more attempt of a subscription.
+    pub(in crate::journey) fn called_for_concurrency(&mut self, number: SubscriptionNumber) {
+        let Some(&key) = self.by_number.get(&number) else { return };
+        if let Some(borrowed) = &mut self.subscribers[key].borrowed {
+            borrowed.called();
+        }
+        self.ready(key);
+    }
+
+    /// Whether a client that hangs may be asked: together they get half of the connections. If so it is taken; it is
+    /// given back when the attempt ends, or at once if there was nothing to ask.
+    pub(in crate::journey) fn may_hang(&mut self, key: usize) -> bool {
+        let subscriber = &mut self.subscribers[key];
+        if subscriber.waits_to_hang {
+            return false;
+        }
+        if self.tools.caps.hanging.take(self.thread) {
+            self.next_that_hangs();
+            return true;
+        }
+        subscriber.waits_to_hang = true;
+        self.hanging.push_back((key, subscriber.compiled.number));
+        false
+    }
+
+    /// An attempt of a client that hangs has ended, or was not begun.
+    pub(in crate::journey) fn hangs_no_more(&mut self) {
+        let caps = &self.tools.caps;
+        caps.call(caps.hanging.give(1), || Call::Hanging);
+    }
+
+    /// The next client that hangs, and waits to be asked, tries; if none does, others may.
+    pub(in crate::journey) fn next_that_hangs(&mut self) {
+        while let Some((key, number)) = self.hanging.pop_front() {
+            let Some(subscriber) = self.subscriber(key, number) else { continue };
+            subscriber.waits_to_hang = false;
+            let hangs = subscriber.fortune.hangs;
+            self.ready(key);
+            if hangs && self.subscribers.get(key).is_some_and(|subscriber| subscriber.queued) {
+                return;
+            }
+        }
+        let caps = &self.tools.caps;
+        caps.call(caps.hanging.decline(self.thread), || Call::Hanging);
+    }
+}

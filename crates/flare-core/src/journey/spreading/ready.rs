@@ -1,0 +1,78 @@
+//! Who has something to take: lanes that moved come in, subscriptions that stand in the queue of their host go out, each
+//! once. Feeds that have nothing to read are put to sleep.
+
+use flare_model::ids::LaneId;
+
+use crate::journey::bell::Rung;
+use crate::journey::worker::Worker;
+
+impl Worker {
+    /// The bell was rung.
+    pub fn rung(&mut self, rung: Rung) {
+        self.lanes_moved(rung.lanes);
+        for call in rung.calls {
+            self.called(call);
+        }
+    }
+
+    /// Lanes have moved: whoever is parked at their end has something to read.
+    fn lanes_moved(&mut self, lanes: Vec<LaneId>) {
+        for lane in lanes {
+            for (key, number) in self.parked.wake(lane) {
+                let Some(subscriber) = self.subscriber(key, number) else { continue };
+                let Some(slot) = subscriber.lanes.get_mut(lane.index) else { continue };
+                slot.parked = None;
+                subscriber.mark_unread(lane.index);
+                self.ready(key);
+            }
+        }
+    }
+
+    /// Puts a feed to sleep at the end of its lane. False when there is something to read after all.
+    pub fn park(&mut self, key: usize, lane: u8) -> bool {
+        let subscriber = &mut self.subscribers[key];
+        let slot = &mut subscriber.lanes[usize::from(lane)];
+        if slot.parked.is_some() {
+            return true;
+        }
+        if !slot.tail.park(slot.feed.position(), self.thread) {
+            return false;
+        }
+        slot.parked = Some(self.parked.park(slot.tail.lane(), key, subscriber.compiled.number));
+        true
+    }
+
+    /// A subscription may have something to take: it stands in its host's queue, once, and a courier is called.
+    pub fn ready(&mut self, key: usize) {
+        if let Some(host) = self.enqueue(key) {
+            self.summon(host);
+        }
+    }
+
+    /// The same by a courier of host `mine`, who is about to look into that queue itself.
+    pub fn ready_for(&mut self, key: usize, mine: usize) {
+        if let Some(host) = self.enqueue(key)
+            && (host != mine || self.hosts[host].ready.len() > 1)
+        {
+            self.summon(host);
+        }
+    }
+
+    fn enqueue(&mut self, key: usize) -> Option<usize> {
+        if self.subscribers.get(key)?.passive.is_some() && !self.passive_turn(key) {
+            return None;
+        }
+        let subscriber = self.subscribers.get_mut(key)?;
+        let nothing = subscriber.unread.is_empty() && subscriber.due.is_empty();
+        let stands = subscriber.stands() || self.stopping;
+        let full = subscriber.in_flight >= subscriber.room() || subscriber.waits_for_concurrency();
+        if nothing || stands || full || subscriber.queued {
+            self.rest(key);
+            return None;
+        }
+        subscriber.queued = true;
+        let host = subscriber.host;
+        self.hosts[host].ready.push_back(key);
+        Some(host)
+    }
+}

@@ -1,0 +1,55 @@
+//! What a courier takes from a delivery thread, and how an idle one is called.
+
+use std::cell::Cell;
+
+use tokio::sync::Notify;
+
+use crate::notification::Notification;
+
+/// One attempt, where it came from, and where it goes.
+pub struct Job {
+    /// The subscription's place on its thread.
+    pub key: usize,
+    /// The lane.
+    pub lane: u8,
+    /// What to tell.
+    pub notification: Notification,
+    /// Where it goes.
+    pub host: usize,
+    /// How far the wall clock was ahead when it was taken, see [`Worker::clock_moved`](crate::journey::worker::Worker::clock_moved).
+    pub offset: i64,
+    /// Whether it counts among the attempts of hanging clients.
+    pub hanging: bool,
+    /// Whether it is part of a delivery on request.
+    pub driven: bool,
+}
+
+/// How an idle courier is called.
+#[derive(Default)]
+pub struct Summons {
+    notify: Notify,
+    dismissed: Cell<bool>,
+}
+
+impl Summons {
+    /// There is work.
+    pub fn wake(&self) {
+        self.notify.notify_one();
+    }
+
+    /// The connection is wanted elsewhere.
+    pub fn dismiss(&self) {
+        self.dismissed.set(true);
+        self.notify.notify_one();
+    }
+
+    /// Waits to be called. A call is kept until then.
+    pub async fn called(&self) {
+        self.notify.notified().await;
+    }
+
+    /// Whether the connection is wanted elsewhere.
+    pub fn is_dismissed(&self) -> bool {
+        self.dismissed.get()
+    }
+}
