@@ -93,28 +93,11 @@ pub fn provide(left_out: &mut LeftOut) -> bool {
         left_out.because("the tests of the web interface".to_owned());
         return false;
     }
-    if let Err(error) = provide_libraries() {
+    if let Err(error) = needs::npm_install(&folder()) {
         left_out.because(format!("the tests of the web interface ({error:#})"));
         return false;
     }
     true
-}
-
-/// Installs the libraries, once for each version of the lock file.
-fn provide_libraries() -> anyhow::Result<()> {
-    let folder = folder();
-    let wanted =
-        std::fs::read_to_string(folder.join("package-lock.json")).context("reading the lock file")?;
-    let list = folder.join("node_modules/.installed-lock.json");
-    if std::fs::read_to_string(&list).is_ok_and(|installed| installed == wanted) {
-        return Ok(());
-    }
-    let mut npm = Command::new("npm");
-    npm.args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(&folder);
-    if !npm.status().context("running npm ci")?.success() {
-        bail!("npm could not install the libraries of the browser tests");
-    }
-    std::fs::write(&list, wanted).context("noting what was installed")
 }
 
 fn root() -> &'static Path {

@@ -1,7 +1,10 @@
 //! Programs that the tests need: what is missing is installed where that is permitted, and otherwise named, with the
 //! one command that would install it.
 
+use std::path::Path;
 use std::process::Command;
+
+use anyhow::Context as _;
 
 /// A program the tests need, and the Debian package that has it.
 pub struct Need {
@@ -70,6 +73,24 @@ pub fn provide(needs: &[Need], left_out: &mut LeftOut) -> bool {
         left_out.because(format!("{} is missing: {}", need.program, need.why));
     }
     complete
+}
+
+/// Installs the libraries that a folder's lock file names, once for each version of it.
+pub fn npm_install(folder: &Path) -> anyhow::Result<()> {
+    let wanted =
+        std::fs::read_to_string(folder.join("package-lock.json")).context("reading the lock file")?;
+    let list = folder.join("node_modules/.installed-lock.json");
+    if std::fs::read_to_string(&list).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    let mut npm = Command::new("npm");
+    npm.args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(folder);
+    anyhow::ensure!(
+        npm.status().context("running npm ci")?.success(),
+        "npm could not install what {} lists",
+        folder.display()
+    );
+    std::fs::write(&list, wanted).context("noting what was installed")
 }
 
 /// Whether this is CI, where nothing may be left out.

@@ -38,15 +38,35 @@ const NEEDS: [Need; 3] = [
 ];
 
 /// The published libraries that clients, Prometheus and collectors use, as they read what Flare sends; and what makes
-/// requests up from the description of the API.
-const LIBRARIES: [&str; 6] = [
+/// requests up, or a client, from the description of the API.
+const LIBRARIES: [&str; 7] = [
     "standardwebhooks==1.1.0",
     "cloudevents==2.2.0",
     "prometheus_client==0.26.0",
     "opentelemetry-proto==1.45.2",
     "grpcio==1.85.1",
     "schemathesis==4.32.5",
+    "openapi-python-client==0.29.1",
 ];
+
+/// What makes and compiles a client in TypeScript is written for these.
+const NODE: [Need; 2] = [
+    Need {
+        program: "node",
+        arguments: &["--version"],
+        package: "nodejs",
+        why: "a client in TypeScript is generated from the description of the API",
+    },
+    Need {
+        program: "npm",
+        arguments: &["--version"],
+        package: "npm",
+        why: "it installs what generates that client",
+    },
+];
+
+/// Where that client is, and the list of what it needs.
+const CLIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/clients");
 
 /// Where they are installed; the tests look for them there.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/test-python");
@@ -65,6 +85,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         && let Err(error) = provide_libraries()
     {
         left_out.because(format!("what published libraries verify ({error:#})"));
+    }
+    if needs::provide(&NODE, &mut left_out)
+        && let Err(error) = needs::npm_install(Path::new(CLIENTS))
+    {
+        left_out.because(format!("a generated client in TypeScript ({error:#})"));
     }
     let browser = !args.quick && browser::provide(&mut left_out);
     let _ = std::fs::remove_file(LEFT_OUT);

@@ -80,6 +80,6 @@ schema!(Secret, "Secret", {
 });
 
 schema!(PatchDraft, "Patch", {
-    "enum": ["merge", "json", true, false],
+    "anyOf": [{"type": "string", "enum": ["merge", "json"]}, {"type": "boolean"}],
     "description": "`merge`: JSON Merge Patch (RFC 7396). `json`: JSON Patch (RFC 6902). `true` is `merge`.",
 });

@@ -70,6 +70,7 @@ impl Schemas {
     pub fn finish(mut self) -> Map<String, Value> {
         let mut all = self.requests.take_definitions(true);
         all.values_mut().for_each(tidy);
+        all.values_mut().for_each(list_words);
         for Bound { schema, property, says } in self.bounds {
             let known = all.get_mut(schema).and_then(|schema| schema["properties"].get_mut(property));
             let known = known.and_then(Value::as_object_mut);
@@ -83,6 +84,7 @@ impl Schemas {
         }
         for (name, mut schema) in self.answers.take_definitions(true) {
             point_to_answers(&mut schema);
+            list_words(&mut schema);
             let name = answer_name(&name);
             if let Some(other) = all.get(name) {
                 assert_eq!(*other, schema, "{name} is one thing in requests and another in answers");
@@ -166,4 +168,47 @@ fn tidy(schema: &mut Value) {
         Value::Array(members) => members.iter_mut().for_each(tidy),
         _ => {}
     }
+}
+
+/// A choice of words with a description each comes as `oneOf` of `const`, which generators of clients make a class for
+/// each word of, or nothing. So it is said as an `enum`, and what the words mean in the description.
+fn list_words(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            if let Some((words, meanings)) = members.get("oneOf").and_then(words) {
+                members.remove("oneOf");
+                members.insert("type".to_owned(), "string".into());
+                members.insert("enum".to_owned(), words);
+                let description = members.entry("description").or_insert_with(|| "".into());
+                let whole = format!("{}\n\n{meanings}", description.as_str().unwrap_or_default());
+                *description = whole.trim().into();
+            }
+            // Words or null: each for itself, because the name of an alternative is made of what is in it.
+            if let Some(Value::Array(words)) = members.get_mut("enum")
+                && words.iter().any(Value::is_null)
+            {
+                words.retain(|word| !word.is_null());
+                let words = words.clone();
+                members.remove("enum");
+                members.remove("type");
+                let words = serde_json::json!([{"type": "string", "enum": words}, {"type": "null"}]);
+                members.insert("anyOf".to_owned(), words);
+            }
+            members.values_mut().for_each(list_words);
+        }
+        Value::Array(members) => members.iter_mut().for_each(list_words),
+        _ => {}
+    }
+}
+
+/// The words of a choice, and a list of what they mean; nothing for other alternatives.
+fn words(alternatives: &Value) -> Option<(Value, String)> {
+    let alternatives = alternatives.as_array()?;
+    let words = alternatives.iter().map(|one| one["const"].as_str()).collect::<Option<Vec<_>>>()?;
+    let meanings = alternatives.iter().zip(&words).filter_map(|(one, word)| {
+        let meaning = one["description"].as_str()?.replace('\n', " ");
+        Some(format!("- `{word}`: {meaning}"))
+    });
+    let meanings = meanings.collect::<Vec<_>>().join("\n");
+    Some((words.into(), meanings))
 }

@@ -16,7 +16,7 @@ pub use api::{Answer, Api};
 pub use certificates::Certificates;
 pub use collector::Collector;
 pub use flare::{Flare, Setup, store_is_durable};
-pub use python::{open_metrics, read_events, schemathesis, validate, verify};
+pub use python::{installed as installed_python, open_metrics, read_events, schemathesis, validate, verify};
 pub use receiver::{Gate, Receiver, Reply, Request};
 pub use story::{Story, document_url, minimal_resource};
 
