@@ -309,7 +309,8 @@ mod tests {
             let saved = Saved { cursor: Seq(1), standings: vec![standing], ..Saved::default() };
             let entry = thread.open(1, saved, Standstill::Paused);
             let mut worker = thread.worker.borrow_mut();
-            let now = worker.tools.clock.now();
+            // As the thread has it: the wall clock is rounded elsewhere.
+            let now = worker.now();
             worker.stand(entry.1, Standstill::None, Some(began));
             let (writes, _) = next(&mut worker);
             let standing = writes[0].record.standings[0].trouble.as_ref().expect("it was tried");
