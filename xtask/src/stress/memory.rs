@@ -12,7 +12,7 @@ use super::mood::Mood;
 use super::pair::{Begun, Pair, Proof, Way};
 use super::told::{Payload, Told};
 use super::wish::Filter;
-use super::world::{Tick, World};
+use super::world::{Document, Said, Tick, World};
 
 /// A request may reach the eyes of a client so much later than it began: the machine is busy.
 const SLOW: Duration = Duration::from_secs(2);
@@ -177,14 +177,9 @@ impl Clients {
         wrong.extend(client.check_membership(world, told));
         let blurred = client.blurred;
         let pair = client.pairs.entry(told.document.clone()).or_insert_with(|| {
-            // Of a document that is older than a kill something may have been sent. One that was deleted and came
-            // back since is taken for such a one: what is stored tells of the life before it, and not when that began.
             let document = world.resources[client.resource].documents.get(&told.document);
-            let older = document.is_some_and(|document| {
-                let mut said = document.said.iter();
-                blurred > 0 && said.any(|said| said.began < blurred || said.content.is_none())
-            });
-            Pair::new(if older { Beliefs::NOTHING.or_doubt() } else { Beliefs::NOTHING })
+            let sent = document.is_some_and(|document| may_have_been_sent(document, blurred));
+            Pair::new(if sent { Beliefs::NOTHING.or_doubt() } else { Beliefs::NOTHING })
         });
         pair.conclude(kills);
         pair.end_leases();
@@ -295,6 +290,19 @@ impl Clients {
             }
         }
     }
+}
+
+/// Whether a document of which no client has seen anything may have been sent before a kill, for all that is stored.
+///
+/// The second promise allows a `delete` to a client that has the document or may have it; and what the client may have is
+/// what a process cannot rule out that finds the store after a kill. Of each document the store has when its present life
+/// began and when the one before ended, of each feed a mark beyond which nothing was sent. So whatever is older than the
+/// kill may have been sent. What was created since was not, and a delete of that would be wrong; unless it was deleted and
+/// has come back: when the life before began is not stored, and it may have been before the kill.
+fn may_have_been_sent(document: &Document, killed: Tick) -> bool {
+    let ends = document.said.iter().filter(|said| said.content.is_none()).map(|said| said.revision).min();
+    let came_back = |said: &Said| said.content.is_some() && ends.is_some_and(|end| said.revision > end);
+    killed > 0 && document.said.iter().any(|said| said.began < killed || came_back(said))
 }
 
 impl Client {
