@@ -56,6 +56,11 @@ pub fn json<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ApiError> {
     Ok(value)
 }
 
+/// Parses a body that may be left out, which says the same as an empty object.
+pub fn optional<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ApiError> {
+    json(if body.is_empty() { b"{}" } else { body })
+}
+
 /// An answer in JSON.
 pub fn answer(status: StatusCode, value: &impl Serialize) -> Response {
     let body = serde_json::to_vec(value).expect("answers are plain data");

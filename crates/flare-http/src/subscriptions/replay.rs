@@ -35,8 +35,7 @@ pub async fn handle(
     body: Body,
 ) -> Result<Response, ApiError> {
     let (resource, id) = ids(path);
-    let bytes = body::read(&app, &headers, body).await?;
-    let draft = if bytes.is_empty() { ReplayDraft::default() } else { body::json(&bytes)? };
+    let draft = body::optional(&body::read(&app, &headers, body).await?)?;
     let replay = app.replay(&resource, &id, draft).await?;
     let location = format!("/resources/{resource}/subscriptions/{id}/replays/{}", replay.id);
     let begun = ReplayBegun { id: replay.id, total: replay.total };

@@ -22,8 +22,7 @@ pub async fn handle(
     body: Body,
 ) -> Result<Response, ApiError> {
     let (resource, id) = ids(path);
-    let bytes = body::read(&app, &headers, body).await?;
-    let draft = if bytes.is_empty() { RotationDraft::default() } else { body::json(&bytes)? };
+    let draft = body::optional(&body::read(&app, &headers, body).await?)?;
     Ok(body::answer(StatusCode::OK, &app.rotate_secret(&resource, &id, draft).await?))
 }
 

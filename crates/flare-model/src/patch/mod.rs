@@ -7,12 +7,15 @@
 mod json;
 mod members;
 mod merge;
+mod values;
 
 #[cfg(test)]
 mod tests;
 
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+pub use values::{merge, merge_between};
 
 /// How deep two states are compared. Every level reads what is below it once more.
 const DEEPEST: usize = 16;

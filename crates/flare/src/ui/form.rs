@@ -2,7 +2,7 @@
 //! the form again with the API's own message beside the field that it names.
 
 use axum::body::Body;
-use flare_core::operations::{App, Failure};
+use flare_core::operations::{App, Done, Failure};
 use flare_http::body;
 use flare_http::page::pairs_of;
 use flare_model::invalid::Invalid;
@@ -88,6 +88,25 @@ impl Form {
     /// The status of a page that shows it: a mistake is 400.
     pub fn status(&self) -> StatusCode {
         if self.problem.is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK }
+    }
+
+    /// Does what a draft asks for. `None` where it is wrong or refused: then the form says why, and is to be shown again.
+    pub async fn submit<D, T, Working: Future<Output = Done<T>>>(
+        &mut self,
+        draft: Result<D, impl Into<Failure>>,
+        operation: impl FnOnce(D) -> Working,
+    ) -> Result<Option<T>, PageError> {
+        let done = match draft {
+            Ok(draft) => operation(draft).await,
+            Err(wrong) => Err(wrong.into()),
+        };
+        match done {
+            Ok(done) => Ok(Some(done)),
+            Err(failure) => {
+                self.refuse(failure)?;
+                Ok(None)
+            }
+        }
     }
 
     /// The form again with what an operation said against it. What is not for the user to mend is a page of its own.

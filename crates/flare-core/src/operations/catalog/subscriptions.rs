@@ -5,6 +5,7 @@ use std::sync::Arc;
 use flare_model::feed::{Failure as LastFailure, SweepKind};
 use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::invalid::Invalid;
+use flare_model::patch;
 use flare_model::resource::Resource;
 use flare_model::subscription::{self, Draft, Revisions, Secret, Spec, Status, Stored, View};
 use flare_model::time::Timestamp;
@@ -245,7 +246,7 @@ impl App {
         let _catalog = self.catalog.lock().await;
         let current = self.subscription(resource, id)?;
         let mut draft = serde_json::to_value(&current.stored.draft).expect("a draft is plain data");
-        merge(&mut draft, patch);
+        patch::merge(&mut draft, patch);
         let draft: Draft = serde_path_to_error::deserialize(Objects(draft))
             .map_err(|e| Invalid::new(e.path().to_string(), e.inner()))?;
         let spec = self.check_patched(&draft, &current)?;
@@ -476,37 +477,5 @@ impl App {
             return (Status::Preparing, stored.created_at, Some(reason));
         }
         (Status::Active, seen.tally.last_success_at.unwrap_or(stored.created_at), None)
-    }
-}
-
-/// JSON Merge Patch, RFC 7396.
-fn merge(target: &mut Value, patch: Value) {
-    let Value::Object(patch) = patch else {
-        *target = patch;
-        return;
-    };
-    if !target.is_object() {
-        *target = Value::Object(Default::default());
-    }
-    let Value::Object(fields) = target else { return };
-    for (name, value) in patch {
-        if value.is_null() {
-            fields.remove(&name);
-        } else {
-            merge(fields.entry(name).or_insert(Value::Null), value);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn a_merge_patch_replaces_adds_and_removes() {
-        let mut target = json!({"a": 1, "b": {"c": 1, "d": [1, 2]}});
-        merge(&mut target, json!({"a": null, "b": {"d": [3], "e": {"f": null, "g": 1}}}));
-        assert_eq!(target, json!({"b": {"c": 1, "d": [3], "e": {"g": 1}}}));
     }
 }

@@ -9,8 +9,8 @@ use flare_core::journey::accept::{Refused, Word};
 use flare_core::operations::App;
 use flare_model::document::Outcome;
 use flare_model::url::DocumentUrl;
+use flare_provider::ProviderError;
 
-use super::page::PageError;
 use super::pager::encode;
 
 /// The page of a document.
@@ -19,7 +19,7 @@ pub fn place(url: &str) -> String {
 }
 
 /// Says a word about a document as an origin would.
-async fn say(app: &App, url: DocumentUrl, word: Word) -> Result<Result<Outcome, Refused>, PageError> {
+async fn say(app: &App, url: DocumentUrl, word: Word) -> Result<Result<Outcome, Refused>, ProviderError> {
     let draft = match app.draft(url, word) {
         Ok(draft) => draft,
         Err(refused) => return Ok(Err(refused)),

@@ -6,9 +6,11 @@ use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use flare_core::journey::accept::{Refused, Word};
-use flare_core::operations::Failure;
+use flare_core::operations::{App, Done, Failure};
 use flare_http::AppState;
+use flare_model::document::Outcome;
 use flare_model::invalid::Invalid;
+use flare_model::url::DocumentUrl;
 use http::HeaderMap;
 
 use super::{place, say, sentence};
@@ -46,25 +48,21 @@ pub async fn submit(
     body: Body,
 ) -> Result<Response, PageError> {
     let mut form = Form::read(FIELDS, &app, &headers, body).await?;
-    let url = match app.document_url(form.value("url").trim()) {
-        Ok(url) => url,
-        Err(failure) => {
-            form.refuse(in_field(failure, "url"))?;
-            return Ok(page(visit, form));
-        }
-    };
+    let url = app.document_url(form.value("url").trim()).map_err(|failure| in_field(failure, "url"));
     let content = Bytes::from(form.value("document").trim().to_owned());
-    match say(&app, url.clone(), Word::Put(content)).await? {
-        Ok(outcome) => Ok(flash::done(&place(url.as_str()), sentence(url.as_str(), outcome))),
+    match form.submit(url, |url| put(&app, url, content)).await? {
+        Some((url, outcome)) => Ok(flash::done(&place(url.as_str()), sentence(url.as_str(), outcome))),
+        None => Ok(page(visit, form)),
+    }
+}
+
+async fn put(app: &App, url: DocumentUrl, content: Bytes) -> Done<(DocumentUrl, Outcome)> {
+    match say(app, url.clone(), Word::Put(content)).await? {
+        Ok(outcome) => Ok((url, outcome)),
         Err(Refused::NoResource(url)) => {
-            let problem = format!("no resource matches {url}; make one first");
-            form.refuse(Invalid::new("url", problem).into())?;
-            Ok(page(visit, form))
+            Err(Invalid::new("url", format!("no resource matches {url}; make one first")).into())
         }
-        Err(Refused::Unreadable(error)) => {
-            form.refuse(Invalid::new("document", error).into())?;
-            Ok(page(visit, form))
-        }
+        Err(Refused::Unreadable(error)) => Err(Invalid::new("document", error).into()),
         Err(Refused::Store(error)) => Err(error.into()),
     }
 }

@@ -4,7 +4,6 @@ use askama::Template;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
-use flare_core::operations::Failure;
 use flare_http::AppState;
 use flare_model::resource::ResourceDraft;
 use http::HeaderMap;
@@ -41,20 +40,13 @@ pub async fn submit(
         .required(&form, &["endpoint", "change.field"])
         .texts(&form, &["change.format"])
         .numbers(&form, &["lanes"]);
-    let draft: Result<ResourceDraft, _> = draft.draft();
-    let created = match draft {
-        Ok(draft) => app.create_resource(draft).await,
-        Err(invalid) => Err(Failure::Invalid(invalid)),
-    };
-    match created {
-        Ok(resource) => {
+    let draft = draft.draft::<ResourceDraft>();
+    match form.submit(draft, |draft| app.create_resource(draft)).await? {
+        Some(resource) => {
             let place = format!("/ui/resources/{}", resource.id());
             Ok(flash::done(&place, format!("{} is tracked from now on.", resource.view.endpoint)))
         }
-        Err(failure) => {
-            form.refuse(failure)?;
-            Ok(page(visit, form, app.config.domain.lanes))
-        }
+        None => Ok(page(visit, form, app.config.domain.lanes)),
     }
 }
 

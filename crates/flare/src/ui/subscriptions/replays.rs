@@ -78,19 +78,13 @@ pub async fn submit(
         "document" => json!({"document": form.value("document").trim()}),
         scope => json!({"scope": scope}),
     };
-    let begun = match draft::<ReplayDraft>(wanted) {
-        Ok(draft) => app.replay(&resource, &subscription, draft).await,
-        Err(invalid) => Err(invalid.into()),
-    };
-    match begun {
-        Ok(replay) => {
+    let draft = draft::<ReplayDraft>(wanted);
+    match form.submit(draft, |draft| app.replay(&resource, &subscription, draft)).await? {
+        Some(replay) => {
             let words = format!("The replay {} has begun: {}.", replay.id, documents(replay.total));
             Ok(flash::done(&format!("/ui/subscriptions/{id}/replays"), words))
         }
-        Err(failure) => {
-            form.refuse(failure)?;
-            show(&app, &id, visit, form).await
-        }
+        None => show(&app, &id, visit, form).await,
     }
 }
 

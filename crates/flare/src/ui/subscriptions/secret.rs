@@ -4,7 +4,7 @@ use askama::Template;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use flare_core::operations::{App, Failure, Rotation, RotationDraft};
+use flare_core::operations::{App, Rotation, RotationDraft};
 use flare_http::AppState;
 use flare_model::duration::HumanDuration;
 use flare_model::subscription::live;
@@ -57,20 +57,12 @@ pub async fn submit(
     let (resource, id) = Head::of(&app, &id, Tab::Secret).await?.ids();
     let mut draft = Assembly::new();
     draft.texts(&form, FIELDS);
-    let rotated = match draft.draft::<RotationDraft>() {
-        Ok(draft) => app.rotate_secret(&resource, &id, draft).await,
-        Err(invalid) => Err(Failure::Invalid(invalid)),
-    };
-    let fresh = match rotated {
-        Ok(Rotation { secret, former_ends_at, .. }) => {
-            form = Form::new(FIELDS, &[]);
-            Some(Fresh { secret, former_ends: former_ends_at.map(text::moment) })
-        }
-        Err(failure) => {
-            form.refuse(failure)?;
-            None
-        }
-    };
+    let draft = draft.draft::<RotationDraft>();
+    let rotated = form.submit(draft, |draft| app.rotate_secret(&resource, &id, draft)).await?;
+    let fresh = rotated.map(|Rotation { secret, former_ends_at, .. }| {
+        form = Form::new(FIELDS, &[]);
+        Fresh { secret, former_ends: former_ends_at.map(text::moment) }
+    });
     let head = Head::of(&app, id.as_str(), Tab::Secret).await?;
     Ok(show(&app, head, visit, form, fresh))
 }

@@ -4,7 +4,7 @@ use askama::Template;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use flare_core::operations::{Failure, TestDraft, TestView};
+use flare_core::operations::{TestDraft, TestView};
 use flare_http::AppState;
 use http::HeaderMap;
 
@@ -59,17 +59,9 @@ pub async fn submit(
     let (resource, id) = head.ids();
     let mut draft = Assembly::new();
     draft.texts(&form, FIELDS);
-    let tried = match draft.draft::<TestDraft>() {
-        Ok(draft) => app.test(&resource, &id, draft).await,
-        Err(invalid) => Err(Failure::Invalid(invalid)),
-    };
-    match tried {
-        Ok(tried) => Ok(page(head, visit, form, Some(Tried::of(tried)))),
-        Err(failure) => {
-            form.refuse(failure)?;
-            Ok(page(head, visit, form, None))
-        }
-    }
+    let draft = draft.draft::<TestDraft>();
+    let tried = form.submit(draft, |draft| app.test(&resource, &id, draft)).await?;
+    Ok(page(head, visit, form, tried.map(Tried::of)))
 }
 
 fn page(head: Head, visit: Visit, form: Form, tried: Option<Tried>) -> Response {

@@ -11,7 +11,7 @@ use flare_http::AppState;
 use flare_model::ids::ResourceId;
 use flare_model::resource::Resource;
 use http::{HeaderMap, StatusCode};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::draft::{Draft, DraftPage};
 use super::preview::of_draft;
@@ -59,12 +59,9 @@ pub async fn submit(
 ) -> Result<Response, PageError> {
     let resource = resource(&app, &id)?;
     let mut sent = Draft::read(&app, &headers, body).await?;
-    let created = match sent.json().and_then(|json: Value| Ok(draft(json)?)) {
-        Ok(draft) => app.create_subscription(resource.id(), draft).await,
-        Err(failure) => Err(failure),
-    };
-    match created {
-        Ok((subscription, secret)) => {
+    let draft = sent.json().and_then(|json| Ok(draft(json)?));
+    match sent.form.submit(draft, |draft| app.create_subscription(resource.id(), draft)).await? {
+        Some((subscription, secret)) => {
             let frame = visit.frame(Section::Subscriptions, "Subscription created");
             let created = Created {
                 frame: frame.under("Subscriptions", "/ui/subscriptions"),
@@ -75,10 +72,7 @@ pub async fn submit(
             };
             Ok(html_with(StatusCode::CREATED, &created))
         }
-        Err(failure) => {
-            sent.form.refuse(failure)?;
-            Ok(page(&app, visit, &resource, sent))
-        }
+        None => Ok(page(&app, visit, &resource, sent)),
     }
 }
 

@@ -3,14 +3,14 @@
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use flare_core::operations::App;
+use flare_core::operations::{App, Done};
 use flare_core::registry::Subscription;
 use flare_http::AppState;
+use flare_model::patch::merge_between;
 use http::HeaderMap;
 use serde_json::{Value, json};
 
 use super::draft::{Draft, DraftPage};
-use super::fields;
 use super::preview::of_draft;
 use crate::ui::flash;
 use crate::ui::page::{PageError, Visit};
@@ -46,26 +46,16 @@ pub async fn submit(
 ) -> Result<Response, PageError> {
     let head = Head::of(&app, &id, Tab::Edit).await?;
     let mut sent = Draft::read(&app, &headers, body).await?;
-    let changed = match sent.json() {
-        Ok(wanted) => change(&app, &head, &wanted).await,
-        Err(failure) => Err(failure),
-    };
-    match changed {
-        Ok(words) => Ok(flash::done(&head.place(), words)),
-        Err(failure) => {
-            sent.form.refuse(failure)?;
-            Ok(page(&app, visit, head, sent))
-        }
+    let wanted = sent.json();
+    match sent.form.submit(wanted, |wanted| change(&app, &head, wanted)).await? {
+        Some(words) => Ok(flash::done(&head.place(), words)),
+        None => Ok(page(&app, visit, head, sent)),
     }
 }
 
-async fn change(
-    app: &App,
-    head: &Head,
-    wanted: &Value,
-) -> Result<&'static str, flare_core::operations::Failure> {
+async fn change(app: &App, head: &Head, wanted: Value) -> Done<&'static str> {
     let (resource, id) = head.ids();
-    match fields::patch(&current(&head.subscription), wanted) {
+    match merge_between(&current(&head.subscription), &wanted) {
         None => Ok("Nothing was different, so nothing was changed."),
         Some(patch) => {
             app.patch_subscription(&resource, &id, patch).await?;

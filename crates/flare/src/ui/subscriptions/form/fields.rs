@@ -190,31 +190,6 @@ fn take(json: &mut Value, path: &str) {
     }
 }
 
-/// The JSON Merge Patch that turns one draft into another; nothing where they are the same.
-pub fn patch(current: &Value, wanted: &Value) -> Option<Value> {
-    if current == wanted {
-        return None;
-    }
-    let (Value::Object(current), Value::Object(wanted)) = (current, wanted) else {
-        return Some(wanted.clone());
-    };
-    let mut changes = Map::new();
-    for name in current.keys().filter(|name| !wanted.contains_key(*name)) {
-        changes.insert(name.clone(), Value::Null);
-    }
-    for (name, value) in wanted {
-        match current.get(name) {
-            None => _ = changes.insert(name.clone(), value.clone()),
-            Some(before) => {
-                if let Some(change) = patch(before, value) {
-                    changes.insert(name.clone(), change);
-                }
-            }
-        }
-    }
-    Some(Value::Object(changes))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,14 +234,5 @@ mod tests {
         for (name, text) in typed {
             assert_eq!(again.value(name), text);
         }
-    }
-
-    #[test]
-    fn a_patch_says_what_changed_and_what_is_gone() {
-        let current = json!({"endpoint": {"url": "a", "method": "put"}, "filter": "x", "shards": 2});
-        let wanted = json!({"endpoint": {"url": "b"}, "shards": 2, "when": "y"});
-        let changes = json!({"endpoint": {"url": "b", "method": null}, "filter": null, "when": "y"});
-        assert_eq!(patch(&current, &wanted), Some(changes));
-        assert_eq!(patch(&wanted, &wanted), None);
     }
 }
