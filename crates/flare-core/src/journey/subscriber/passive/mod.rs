@@ -71,8 +71,8 @@ impl Passive {
         for message in messages {
             let (id, token) = (message.id.clone(), message.token);
             match stream.send(message) {
-                Ok(()) => self.history.remember(Sent { stream: stream.number, id, token }, remembered),
-                Err(message) => lost.push(message),
+                None => self.history.remember(Sent { stream: stream.number, id, token }, remembered),
+                Some(message) => lost.push(message),
             }
         }
         lost

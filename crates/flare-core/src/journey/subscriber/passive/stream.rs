@@ -54,9 +54,9 @@ impl Stream {
     }
 
     /// A notification of it goes out; or comes back, where nobody takes it.
-    pub fn send(&mut self, message: StreamEvent) -> Result<(), StreamEvent> {
+    pub fn send(&mut self, message: StreamEvent) -> Option<StreamEvent> {
         self.unsent = self.unsent.saturating_sub(1);
-        self.events.try_send(message).map_err(|refused| refused.into_inner())
+        self.events.try_send(message).err().map(|refused| refused.into_inner())
     }
 
     /// How many more it can take.
