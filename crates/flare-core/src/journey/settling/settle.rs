@@ -251,7 +251,8 @@ mod tests {
     use tokio::task::LocalSet;
 
     use super::*;
-    use crate::journey::passive::{Ask, Passive, Reservation};
+    use crate::journey::passive::{Ask, Reservation};
+    use crate::journey::subscriber::passive::Passive;
     use crate::journey::testing::fixture::{Thread, marked};
     use crate::notification::change::Change;
 
