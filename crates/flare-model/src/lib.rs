@@ -9,6 +9,7 @@ pub mod feed;
 pub mod filter;
 pub mod ids;
 pub mod invalid;
+pub mod judge;
 pub mod layout;
 pub mod patch;
 pub mod pattern;

@@ -1,6 +1,8 @@
 //! How an attempt ended: with an answer of the client, or without one.
 
+use flare_model::judge::Heard;
 use http::HeaderMap;
+use http::header::RETRY_AFTER;
 
 /// How an attempt ended.
 #[derive(Debug)]
@@ -16,6 +18,20 @@ pub enum Ending {
         /// Whether time ran out.
         timed_out: bool,
     },
+}
+
+impl Ending {
+    /// As it is judged.
+    pub fn heard(&self) -> Heard<'_> {
+        match self {
+            Ending::Answered(answer) => Heard::Answer {
+                status: answer.status,
+                retry_after: answer.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()),
+                excerpt: &answer.excerpt,
+            },
+            Ending::Failed { error, sent, .. } => Heard::Nothing { error, sent: *sent },
+        }
+    }
 }
 
 /// An answer, read up to a limit.

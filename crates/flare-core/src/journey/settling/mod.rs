@@ -2,6 +2,5 @@
 //! with the next record.
 
 pub mod decision;
-pub mod judge;
 pub mod recorder;
 pub mod settle;

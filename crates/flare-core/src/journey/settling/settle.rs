@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use flare_model::feed::{Failure, Settled, Trouble, Verdict};
+use flare_model::judge::{Judgement, Times, judge};
 
 use crate::journey::reading::sweeping;
-use crate::journey::settling::judge::{Judgement, Times, judge};
 use crate::journey::subscriber::{Standstill, Subscriber};
 use crate::journey::worker::Worker;
 use crate::journey::worker::job::Job;
@@ -23,10 +23,9 @@ impl Worker {
             job.notification.attempt.first_attempt_at =
                 job.notification.attempt.first_attempt_at.map(|at| at.saturating_add(lost));
         }
-        let judgement =
-            judge(&job.notification.compiled.spec, &job.notification.attempt, ending, times, || {
-                self.tools.chance.unit()
-            });
+        let Notification { compiled, attempt, .. } = &job.notification;
+        let jitter = || self.tools.chance.unit();
+        let judgement = judge(&compiled.spec, attempt, &ending.heard(), times, jitter);
         let Some(subscriber) = self.subscriber(job.key, job.notification.compiled.number) else { return };
         // A document that was settled before is sent on request: how old it is tells nothing of how late it comes.
         let settled = subscriber.lanes[usize::from(job.lane)].feed.cursor();
