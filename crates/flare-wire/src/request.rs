@@ -9,6 +9,9 @@ use crate::field::{BadField, Name, Value, is_harmless};
 /// it is and is written from there.
 pub(crate) const COPIED_BODY: usize = 16 * 1024;
 
+/// More than most heads have.
+const USUAL_HEAD: usize = 16 * 1024;
+
 /// What a request may do. An answer to `HEAD` would have no body and one to `CONNECT` no end: they are not here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {
@@ -94,6 +97,32 @@ fn line(head: &mut Vec<u8>, name: Name<'_>, value: impl FnOnce(&mut Vec<u8>)) {
     head.extend_from_slice(b"\r\n");
 }
 
+/// What requests are written into, one after the other.
+#[derive(Default)]
+pub struct Room {
+    /// Bound: a head of the usual size and a body that is copied; what is larger is given back after the request.
+    head: Vec<u8>,
+    /// Bound: as above.
+    target: String,
+}
+
+impl Room {
+    /// What stands in it.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// Gives back what the last request took beyond the usual.
+    pub(crate) fn shrink(&mut self) {
+        if self.head.capacity() > COPIED_BODY + USUAL_HEAD {
+            self.head = Vec::new();
+        }
+        if self.target.capacity() > USUAL_HEAD {
+            self.target = String::new();
+        }
+    }
+}
+
 /// A request that is being written.
 pub struct Request {
     method: Method,
@@ -102,22 +131,27 @@ pub struct Request {
     /// Where the target ends.
     target: usize,
     body: Bytes,
+    /// Room that is not needed meanwhile.
+    spare: String,
 }
 
 impl Request {
-    /// Begins a request in `room`, which may have been used before and is emptied first. What cannot stand in a target
-    /// is percent-encoded: controls, blanks, `#`, and whatever is not ASCII. An empty one is `/`.
-    pub fn new(mut room: Vec<u8>, beginning: &Beginning, target: &str) -> Request {
-        room.clear();
+    /// Begins a request in `room`, which may have been used before; `target` appends path and query to an empty text.
+    /// What cannot stand there is percent-encoded: controls, blanks, `#`, and whatever is not ASCII. An empty one is `/`.
+    pub fn new(room: Room, beginning: &Beginning, target: impl FnOnce(&mut String)) -> Request {
+        let Room { mut head, target: mut text } = room;
+        text.clear();
+        target(&mut text);
+        head.clear();
         let (before, after) = beginning.bytes.split_at(beginning.after_target);
-        room.extend_from_slice(before);
-        if !target.starts_with('/') {
-            room.push(b'/');
+        head.extend_from_slice(before);
+        if !text.starts_with('/') {
+            head.push(b'/');
         }
-        encode(&mut room, target.as_bytes(), |byte| byte.is_ascii_graphic() && byte != b'#');
-        let end = room.len();
-        room.extend_from_slice(after);
-        Request { method: beginning.method, head: room, target: end, body: Bytes::new() }
+        encode(&mut head, text.as_bytes(), |byte| byte.is_ascii_graphic() && byte != b'#');
+        let end = head.len();
+        head.extend_from_slice(after);
+        Request { method: beginning.method, head, target: end, body: Bytes::new(), spare: text }
     }
 
     /// Adds a field.
@@ -203,9 +237,10 @@ impl Request {
         from + feed + 1
     }
 
-    /// The bytes to write: the first part, and a body that is written from where it is.
-    pub(crate) fn finish(self) -> (Vec<u8>, Bytes) {
-        let Request { method, mut head, mut body, .. } = self;
+    /// The bytes to write: the first part, in the room that it was written into, and a body that is written from where
+    /// it is.
+    pub(crate) fn finish(self) -> (Room, Bytes) {
+        let Request { method, mut head, mut body, spare, .. } = self;
         if !body.is_empty() || method.expects_a_body() {
             head.extend_from_slice(b"content-length: ");
             head.extend_from_slice(itoa::Buffer::new().format(body.len()).as_bytes());
@@ -215,7 +250,7 @@ impl Request {
         if body.len() <= COPIED_BODY {
             head.extend_from_slice(&std::mem::take(&mut body));
         }
-        (head, body)
+        (Room { head, target: spare }, body)
     }
 }
 

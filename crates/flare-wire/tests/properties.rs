@@ -1,7 +1,7 @@
 //! Whatever texts a request is made of, what is on the wire is one request with exactly these parts.
 
 use bytes::Bytes;
-use flare_wire::{Beginning, Method, Name, Request, Value};
+use flare_wire::{Beginning, Method, Name, Request, Room, Value};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -42,7 +42,7 @@ proptest! {
             prop_assert!(!authority.bytes().all(|byte| byte.is_ascii_graphic()) || authority.is_empty());
             return Ok(());
         };
-        let mut request = Request::new(Vec::new(), &beginning, &target);
+        let mut request = Request::new(Room::default(), &beginning, |text| text.push_str(&target));
         let mut expected: Vec<(String, Vec<u8>)> = vec![("host".to_owned(), authority.clone().into_bytes())];
         for (name, value) in &fixed {
             expected.push((name.as_str().to_ascii_lowercase(), value.as_bytes().to_vec()));

@@ -12,7 +12,7 @@ use crate::answer::Mistake;
 use crate::answer::reading::{Progress, Reading};
 use crate::connection::Broken;
 use crate::connection::incoming::Incoming;
-use crate::request::Request;
+use crate::request::{Request, Room};
 use crate::stream::Stream;
 
 pub(super) struct Exchange<'c, S> {
@@ -81,7 +81,7 @@ impl<S: Stream> Exchange<'_, S> {
 /// A request on its way out.
 pub(super) struct Outgoing {
     /// The head, and a small body behind it.
-    first: Vec<u8>,
+    first: Room,
     /// A large body.
     second: Bytes,
     /// How much of both went to the stream.
@@ -96,7 +96,7 @@ impl Outgoing {
         Outgoing { first, second, sent: 0, flushed: false }
     }
 
-    pub fn into_room(self) -> Vec<u8> {
+    pub fn into_room(self) -> Room {
         self.first
     }
 
@@ -105,14 +105,15 @@ impl Outgoing {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>, stream: &mut (impl AsyncWrite + Unpin)) -> Poll<io::Result<()>> {
-        let whole = self.first.len() + self.second.len();
+        let first = self.first.bytes();
+        let whole = first.len() + self.second.len();
         while self.sent < whole {
             let stream = Pin::new(&mut *stream);
-            let wrote = match self.sent.checked_sub(self.first.len()) {
+            let wrote = match self.sent.checked_sub(first.len()) {
                 Some(sent) => ready!(stream.poll_write(cx, &self.second[sent..]))?,
-                None if self.second.is_empty() => ready!(stream.poll_write(cx, &self.first[self.sent..]))?,
+                None if self.second.is_empty() => ready!(stream.poll_write(cx, &first[self.sent..]))?,
                 None => {
-                    let parts = [IoSlice::new(&self.first[self.sent..]), IoSlice::new(&self.second)];
+                    let parts = [IoSlice::new(&first[self.sent..]), IoSlice::new(&self.second)];
                     ready!(stream.poll_write_vectored(cx, &parts))?
                 }
             };

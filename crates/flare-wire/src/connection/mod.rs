@@ -15,7 +15,7 @@ use std::task::Poll;
 
 use crate::answer::reading::Reading;
 use crate::answer::{Answer, Mistake, ReadLimits};
-use crate::request::{COPIED_BODY, Request};
+use crate::request::{Request, Room};
 use crate::stream::Stream;
 use exchange::{Exchange, Outgoing};
 use incoming::Incoming;
@@ -55,9 +55,8 @@ impl Broken {
 pub struct Connection<S> {
     stream: S,
     incoming: Incoming,
-    /// The room of the last request. Bound: a head of the usual size and a body that is copied; what is larger is
-    /// given back after the request.
-    room: Vec<u8>,
+    /// The room of the last request.
+    room: Room,
     /// The room of an answer that is done with.
     spare: Answer,
     uses: u64,
@@ -66,16 +65,13 @@ pub struct Connection<S> {
     open: bool,
 }
 
-/// How much room a connection keeps for requests.
-const KEPT_ROOM: usize = COPIED_BODY + 16 * 1024;
-
 impl<S: Stream> Connection<S> {
     /// A connection over a stream that has just been opened.
     pub fn new(stream: S) -> Connection<S> {
         Connection {
             stream,
             incoming: Incoming::default(),
-            room: Vec::new(),
+            room: Room::default(),
             spare: Answer::default(),
             uses: 0,
             open: true,
@@ -93,7 +89,7 @@ impl<S: Stream> Connection<S> {
     }
 
     /// Room for the next request, see [`Request::new`].
-    pub fn take_room(&mut self) -> Vec<u8> {
+    pub fn take_room(&mut self) -> Room {
         std::mem::take(&mut self.room)
     }
 
@@ -135,9 +131,7 @@ impl<S: Stream> Connection<S> {
         .await?;
         let Exchange { outgoing, reading, .. } = exchange;
         self.room = outgoing.into_room();
-        if self.room.capacity() > KEPT_ROOM {
-            self.room = Vec::new();
-        }
+        self.room.shrink();
         self.incoming.shrink();
         self.uses += 1;
         self.open = reusable;

@@ -63,7 +63,7 @@ pub fn ours(script: Script, requests: usize) -> Vec<Outcome> {
     let mut connection = Connection::new(script);
     let mut outcomes = Vec::new();
     while outcomes.len() < requests {
-        let request = Request::new(connection.take_room(), &beginning, "/");
+        let request = Request::new(connection.take_room(), &beginning, |target| target.push('/'));
         let mut heads = 0;
         let outcome = match run(connection.exchange(request, LIMITS, || heads += 1)) {
             None => Outcome::Waits,
