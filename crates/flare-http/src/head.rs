@@ -3,7 +3,8 @@
 
 use axum::response::{IntoResponse, Response};
 use http::header::{CONNECTION, HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING};
-use http::{Request, Version};
+use http::uri::PathAndQuery;
+use http::{Request, Uri, Version};
 
 use super::error::ApiError;
 
@@ -13,6 +14,23 @@ pub fn refuse<B>(request: &Request<B>) -> Option<Response> {
     let mut response = ApiError::bad_request(why).into_response();
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     Some(response)
+}
+
+/// Takes the slash off the end of a path of Flare's own. That of a document's url is the url's, which has rules of its
+/// own for it.
+pub fn without_trailing_slash<B>(request: &mut Request<B>) {
+    let path = request.uri().path();
+    let Some(shorter) = path.strip_suffix('/').filter(|shorter| !shorter.is_empty()) else { return };
+    if shorter.starts_with("/documents/") {
+        return;
+    }
+    let query = request.uri().query().map_or_else(String::new, |query| format!("?{query}"));
+    let Ok(path) = PathAndQuery::try_from(format!("{shorter}{query}")) else { return };
+    let mut parts = request.uri().clone().into_parts();
+    parts.path_and_query = Some(path);
+    if let Ok(uri) = Uri::from_parts(parts) {
+        *request.uri_mut() = uri;
+    }
 }
 
 /// What is wrong with a head.

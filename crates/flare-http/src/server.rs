@@ -55,6 +55,7 @@ pub async fn serve(
             move |request: Request<Incoming>| {
                 turns.pass_to(Turn::Handling);
                 let mut request = request.map(|body| Asked::new(body, turns.clone()));
+                head::without_trailing_slash(&mut request);
                 debug::introduce(&mut request, peer);
                 let (underway, watch, turns) = (watch.begin(&request), watch.clone(), turns.clone());
                 let answering = match head::refuse(&request) {

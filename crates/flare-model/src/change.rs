@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::layout::{Layout, excerpt, rfc3339};
+use crate::layout::{Layout, excerpt, known, rfc3339};
 use crate::revision::{Date, Revision};
 
 pub use error::{BadValue, ChangeError, ValueFault};
@@ -64,6 +64,23 @@ impl ChangeSpec {
     }
 }
 
+impl ChangeSpec {
+    /// Checks what is asked of a new resource only: those from before keep what they have.
+    pub fn check(&self) -> Result<(), ChangeError> {
+        if let Some(format) = &self.format
+            && let Some(layout) = known::named(format)
+        {
+            return Err(ChangeError::NameOfFormat { format: excerpt(format), layout });
+        }
+        match self.compile()?.layout {
+            Some(layout) if !layout.is_whole_date() => {
+                Err(ChangeError::NotWholeDate { format: excerpt(layout.as_str()) })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Reads revisions by one `ChangeSpec`.
 #[derive(Clone, Debug)]
 pub struct ChangeReader {
@@ -100,12 +117,13 @@ impl ChangeReader {
         self.read_json(value)
     }
 
-    /// The revision that a header carries: an integer or a date, without quotes. Where a date in the layout
-    /// consists of digits alone it is the date that is meant, as it is for the strings of documents.
+    /// The revision that a header carries: an integer or a date, without quotes. With a layout only dates are
+    /// revisions, those of digits alone included.
     pub fn read_revision_text(&self, text: &str) -> Result<Revision, ChangeError> {
         let bad = |fault| self.bad_value("the revision".to_owned(), text, fault);
         match self.read_date(text) {
             Ok(date) => Ok(Revision::Date(date)),
+            Err(_) if self.layout.is_some() && is_integer(text) => Err(bad(ValueFault::Integer)),
             Err(_) if is_integer(text) => {
                 text.parse().map(Revision::Integer).map_err(|_| bad(ValueFault::TooLarge))
             }
@@ -121,6 +139,7 @@ impl ChangeReader {
                 let text = unquote(value).map_err(ChangeError::Json)?;
                 self.read_date(&text).map(Revision::Date).map_err(bad)
             }
+            [b'-' | b'0'..=b'9', ..] if self.layout.is_some() => Err(bad(ValueFault::Integer)),
             [b'-' | b'0'..=b'9', ..] if value.contains(['.', 'e', 'E']) => Err(bad(ValueFault::NotWhole)),
             [b'-' | b'0'..=b'9', ..] => {
                 value.parse().map(Revision::Integer).map_err(|_| bad(ValueFault::TooLarge))
@@ -147,8 +166,11 @@ impl ChangeReader {
     }
 
     fn bad_value(&self, subject: String, value: &str, fault: ValueFault) -> ChangeError {
-        let format = self.format().map_or_else(|| rfc3339::NAME.to_owned(), excerpt);
-        ChangeError::Value(Box::new(BadValue { subject, value: excerpt(value), format, fault }))
+        let (format, only_dates) = match self.format() {
+            Some(format) => (excerpt(format), true),
+            None => (rfc3339::NAME.to_owned(), false),
+        };
+        ChangeError::Value(Box::new(BadValue { subject, value: excerpt(value), format, only_dates, fault }))
     }
 }
 

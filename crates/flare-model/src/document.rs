@@ -121,6 +121,9 @@ impl Outcome {
 pub enum Effect {
     /// Nothing changes.
     Nothing(Outcome),
+    /// It is refused: the revision is a date where the document has integers, or the other way round. Compared, it
+    /// would bury what is there for good, or be ignored for ever.
+    OtherKind,
     /// The document becomes this; `seq` and, for a new document, `ordinal` are the lane's next.
     Change {
         /// What to answer.
@@ -141,6 +144,15 @@ pub fn apply(
     next_seq: Seq,
     next_ordinal: Ordinal,
 ) -> Effect {
+    let asked = match intent {
+        Intent::Put { revision, .. } => Some(revision),
+        Intent::Delete { revision } => revision.as_ref(),
+    };
+    if let (Some((_, has)), Some(asked)) = (current, asked)
+        && !asked.is_of_kind(has)
+    {
+        return Effect::OtherKind;
+    }
     match (current, intent) {
         (None, Intent::Put { revision, content }) => Effect::Change {
             outcome: Outcome::Created,

@@ -64,7 +64,7 @@ impl ResourceDraft {
         created_at: Timestamp,
     ) -> Result<ResourceView, Invalid> {
         let pattern = Pattern::parse(&self.endpoint).map_err(|e| Invalid::new("endpoint", e))?;
-        self.change.clone().compile().map_err(|e| Invalid::new("change", e))?;
+        self.change.check().map_err(|e| Invalid::new("change", e))?;
         let lanes = self.lanes.unwrap_or(default_lanes);
         if lanes == 0 || lanes > MAX_LANES {
             let problem = format!("must be between 1 and {MAX_LANES}, got {lanes}");

@@ -10,8 +10,7 @@ use serde::ser::{Serialize, Serializer};
 
 use crate::layout::Instant;
 
-/// How new a state of a document is. Any integer is below any date, so that an origin which moves from
-/// numbers to dates goes forward.
+/// How new a state of a document is. A document keeps to one kind; any integer is below any date.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Revision {
     /// A number.
@@ -21,6 +20,11 @@ pub enum Revision {
 }
 
 impl Revision {
+    /// Whether both are integers or both are dates.
+    pub fn is_of_kind(&self, other: &Revision) -> bool {
+        matches!(self, Revision::Integer(_)) == matches!(other, Revision::Integer(_))
+    }
+
     /// The revision in the columns a store keeps: the integer or the seconds, the nanoseconds, and the text
     /// of a date. No text means an integer.
     pub fn to_parts(&self) -> (i64, u32, Option<&str>) {

@@ -91,7 +91,9 @@ pub trait Documents: Send + Sync {
     /// Commits a batch, in order, as one. Each item is compared inside the commit by
     /// [`flare_model::document::apply`]; calls from many tasks share commits. A lane gives out seqs from 1 and
     /// ordinals from 0, each the next one, and only for what changes something. `Err` per item only with
-    /// [`Conflict::Lane`](crate::Conflict::Lane): its lane does not exist (any more). The whole call fails with `Unavailable`
+    /// [`Conflict::Lane`](crate::Conflict::Lane): its lane does not exist (any more), or
+    /// [`Conflict::RevisionKind`](crate::Conflict::RevisionKind): the document has integers and this is a date, or the
+    /// other way round. The whole call fails with `Unavailable`
     /// when too much is waiting or the disk is full: nothing of it was written. A cancelled call may or may
     /// not have been written.
     ///

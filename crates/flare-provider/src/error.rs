@@ -43,6 +43,9 @@ pub enum Conflict {
     /// What was routed may be another resource's by now: an older catalog routed it.
     #[error("the catalog that routed it is too old")]
     Routing,
+    /// The document's revisions are of another kind: integers, or dates.
+    #[error("the revision is of another kind than the document's")]
+    RevisionKind,
     /// The lane does not exist, or not any more.
     #[error("the lane does not exist")]
     Lane,

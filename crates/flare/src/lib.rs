@@ -41,8 +41,9 @@ pub fn run() -> Exit {
         Command::Migrate { action } => migrate::run(action, cli.output, &mut std::io::stdout()),
     };
     outcome.unwrap_or_else(|error| {
-        eprintln!("flare: {error:#}");
-        Exit::of(&error)
+        let exit = Exit::of(&error);
+        cli::tell_failure(cli.output, exit, &format!("{error:#}"));
+        exit
     })
 }
 

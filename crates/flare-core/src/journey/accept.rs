@@ -139,6 +139,7 @@ fn answer(outcome: flare_provider::Result<Committed>, said: Said) -> Result<Outc
         Ok(committed) => Ok(committed.outcome),
         // The lane has gone with its resource.
         Err(error) if error.is(&Conflict::Lane) => Err(Refused::NoResource(said.url)),
+        Err(error) if error.is(&Conflict::RevisionKind) => Err(Refused::Unreadable(ChangeError::OtherKind)),
         Err(error) => Err(error.into()),
     }
 }

@@ -55,7 +55,8 @@ impl Told<'_> {
         }
         if !self.compiled.spec.data.is_empty() {
             for (name, value) in data(self.compiled, self.document) {
-                put(&name, &value);
+                // Numbers here are small integers, which a value of this kind keeps as they were written.
+                put(name, &serde_json::to_value(value).expect("it is a text, a boolean or a number"));
             }
         }
     }

@@ -1,12 +1,15 @@
 //! What a notification tells of a document: the whole, the difference to what its client has, or nothing; and the values of
 //! one's own that a subscription adds.
 
+use std::collections::BTreeMap;
+
 use bytes::{BufMut as _, Bytes, BytesMut};
 use flare_model::document::Document;
 use flare_model::feed::{Action, Kept};
 use flare_model::patch::PatchKind;
 use flare_model::revision::Revision;
 use flare_model::subscription::{DataTemplate, ScalarTemplate};
+use serde_json::value::RawValue;
 
 use crate::notification::compiled::Compiled;
 
@@ -63,17 +66,29 @@ pub(crate) fn put_json(out: &mut BytesMut, value: &(impl serde::Serialize + ?Siz
     serde_json::to_writer(out.writer(), value).expect("writing to memory does not fail");
 }
 
-/// The values of one's own, with what the document inserts into them.
-pub(crate) fn data(compiled: &Compiled, document: &Document) -> serde_json::Map<String, serde_json::Value> {
+/// A value of one's own, with what the document inserts into it.
+#[derive(serde::Serialize)]
+#[serde(untagged)]
+pub(crate) enum Datum<'a> {
+    Text(String),
+    Boolean(bool),
+    /// As it was written.
+    Number(&'a RawValue),
+    List(Vec<Datum<'a>>),
+}
+
+/// The values of one's own, by name.
+pub(crate) fn data<'a>(compiled: &'a Compiled, document: &Document) -> BTreeMap<&'a str, Datum<'a>> {
     let values = compiled.resource.values(&document.url);
     let revision = document.revision.to_string();
-    let scalar = |template: &ScalarTemplate| match template {
-        ScalarTemplate::Text(text) => text.render(&values, &revision).into(),
-        ScalarTemplate::Json(value) => value.clone(),
+    let scalar = |template: &'a ScalarTemplate| match template {
+        ScalarTemplate::Text(text) => Datum::Text(text.render(&values, &revision)),
+        ScalarTemplate::Boolean(value) => Datum::Boolean(*value),
+        ScalarTemplate::Number(written) => Datum::Number(written),
     };
-    let value = |template: &DataTemplate| match template {
+    let value = |template: &'a DataTemplate| match template {
         DataTemplate::One(one) => scalar(one),
-        DataTemplate::Many(many) => many.iter().map(scalar).collect::<Vec<_>>().into(),
+        DataTemplate::Many(many) => Datum::List(many.iter().map(scalar).collect()),
     };
-    compiled.spec.data.iter().map(|(name, template)| (name.clone(), value(template))).collect()
+    compiled.spec.data.iter().map(|(name, template)| (name.as_str(), value(template))).collect()
 }

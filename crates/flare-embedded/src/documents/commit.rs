@@ -92,6 +92,9 @@ impl Committing<'_> {
         let effect = apply(current, &write.intent, Seq(lane.head + 1), Ordinal(lane.next_ordinal));
         let (outcome, row, revision, content) = match effect {
             Effect::Nothing(outcome) => return Ok(Ok(Committed { outcome })),
+            Effect::OtherKind => {
+                return Ok(Err(ProviderError::conflict("documents.commit", Conflict::RevisionKind)));
+            }
             Effect::Change { outcome, row, revision, content } => (outcome, row, revision, content),
         };
         if let Err(full) = lane.has_room() {

@@ -37,7 +37,7 @@ pub fn describe(it: &mut Notes<'_>) {
         .header(
             "Flare-Revision",
             json!({"type": "string", "format": "flare-revision"}),
-            "The revision of the delete, an integer or a date as in documents. Without it the tombstone takes the current one.",
+            "The revision of the delete, of the kind that the document has. Without it the tombstone takes the current one.",
             json!("2"),
         )
         .answers_nothing(202, "Accepted.")

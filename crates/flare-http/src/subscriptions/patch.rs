@@ -11,6 +11,7 @@ use crate::openapi::{Notes, examples};
 use crate::{AppState, body};
 use flare_model::subscription::{Draft, View};
 use serde_json::json;
+use serde_json::value::RawValue;
 
 /// Changes a subscription.
 pub async fn handle(
@@ -20,7 +21,8 @@ pub async fn handle(
     body: Body,
 ) -> Result<Response, ApiError> {
     let (resource, id) = ids(path);
-    let patch = body::json(&body::read(&app, &headers, body).await?)?;
+    let bytes = body::read(&app, &headers, body).await?;
+    let patch: &RawValue = body::json(&bytes)?;
     let subscription = app.patch_subscription(&resource, &id, patch).await?;
     Ok(body::answer(StatusCode::OK, &app.view(&subscription).await?))
 }

@@ -33,6 +33,29 @@ pub enum ChangeError {
     /// The layout is none.
     #[error(transparent)]
     Format(#[from] LayoutError),
+    /// The name of a layout stands where the layout itself belongs.
+    #[error("the change format {format:?} is the name of a layout; write the layout itself, {layout:?}")]
+    NameOfFormat {
+        /// As it was given.
+        format: String,
+        /// What it names.
+        layout: &'static str,
+    },
+    /// The layout leaves out the year, the month or the day.
+    #[error(
+        "the change format {format:?} is no whole date: it needs a year, a month and a day, as in \
+         \"2006-01-02T15:04:05Z07:00\"; without a format dates are RFC 3339"
+    )]
+    NotWholeDate {
+        /// The beginning of the layout.
+        format: String,
+    },
+    /// The document has integers for revisions, and this is a date, or the other way round.
+    #[error(
+        "the revision is of another kind than the document's: one that began with integers keeps to integers, and one \
+         that began with dates to dates"
+    )]
+    OtherKind,
     /// The body has bytes that are no text.
     #[error("the document is not UTF-8 at byte {at}")]
     NotUtf8 {
@@ -71,6 +94,8 @@ pub struct BadValue {
     pub value: String,
     /// The layout a date must have, or the name of the standard.
     pub format: String,
+    /// Whether only dates are revisions: the resource has a format.
+    pub only_dates: bool,
     /// What is wrong with it.
     pub fault: ValueFault,
 }
@@ -83,6 +108,8 @@ pub enum ValueFault {
     /// A number with a fraction or an exponent. It is refused even where its value is whole, since it would
     /// have to go through a float.
     NotWhole,
+    /// A number, where a format makes only dates revisions.
+    Integer,
     /// An integer that has no room in 64 bits.
     TooLarge,
     /// A text that the layout does not fit.
@@ -93,17 +120,19 @@ pub enum ValueFault {
 
 impl fmt::Display for BadValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let BadValue { subject, value, format, fault } = self;
+        let BadValue { subject, value, format, only_dates, fault } = self;
         write!(f, "{subject} is {value}, ")?;
         match fault {
             ValueFault::WrongType(kind) => write!(f, "{kind}")?,
             ValueFault::NotWhole => f.write_str("a number with a fraction or an exponent")?,
+            ValueFault::Integer => f.write_str("a number")?,
             ValueFault::TooLarge => f.write_str("an integer of more than 64 bits")?,
             ValueFault::TooLong => write!(f, "longer than {MAX_DATE_TEXT} bytes")?,
             ValueFault::NotADate(fault) => {
                 return write!(f, "which is no date in the format {format:?}: {fault}");
             }
         }
-        write!(f, "; a revision is an integer or a date in the format {format:?}")
+        let integer = if *only_dates { "" } else { "an integer or " };
+        write!(f, "; a revision is {integer}a date in the format {format:?}")
     }
 }

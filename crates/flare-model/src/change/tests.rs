@@ -75,7 +75,6 @@ fn strings_are_dates_in_the_format_or_rfc_3339() {
     }
     let escaped = parts(Some("02/01/2006"), r#"{"at":"04\/02\u002f2010"}"#);
     assert_eq!(escaped, Ok((1_265_241_600, 0, Some("04/02/2010".to_owned()))));
-    assert_eq!(parts(Some("2006"), r#"{"at":1970}"#), Ok((1970, 0, None)));
 }
 
 #[test]
@@ -101,6 +100,14 @@ fn a_value_that_is_no_revision_is_named_with_field_and_format() {
         read("v", Some("2006-01-02"), r#"{"v":"2010-02"}"#).expect_err("no day"),
         r#"the field "v" is "2010-02", which is no date in the format "2006-01-02": "" does not fit "-""#
     );
+    for number in ["1970", "-1", "1.5", "1e3"] {
+        assert_eq!(
+            read("v", Some("2006-01-02"), &format!(r#"{{"v":{number}}}"#)).expect_err("a number"),
+            format!(
+                r#"the field "v" is {number}, a number; a revision is a date in the format "2006-01-02""#
+            )
+        );
+    }
     assert_eq!(
         read("v", None, r#"{"v":"12"}"#).expect_err("not a date"),
         r#"the field "v" is "12", which is no date in the format "RFC 3339": "12" does not fit "year""#
@@ -178,7 +185,10 @@ fn a_header_is_read_by_the_same_rules() {
     assert_eq!(read(None, "9223372036854775807"), integer("9223372036854775807"));
     assert_eq!(read(None, "2010-02-04T21:00:57Z"), date("2010-02-04T21:00:57Z"));
     assert_eq!(read(Some("20060102"), "20100204"), date("20100204"));
-    assert_eq!(read(Some("20060102"), "7"), integer("7"));
+    assert_eq!(
+        read(Some("20060102"), "7").expect_err("no date"),
+        r#"the revision is 7, a number; a revision is a date in the format "20060102""#
+    );
     let too_large = read(None, "9223372036854775808").expect_err("too large");
     assert!(
         too_large.starts_with("the revision is 9223372036854775808, an integer of more than"),
@@ -187,6 +197,28 @@ fn a_header_is_read_by_the_same_rules() {
     for text in ["", "-", "+1", "01", "1.0", "1e3", " 1", "\"1\"", "null"] {
         assert!(read(None, text).expect_err(text).contains("no date in the format \"RFC 3339\""));
     }
+}
+
+#[test]
+fn a_new_format_is_a_whole_date_and_not_the_name_of_one() {
+    let check = |format: &str| {
+        let spec = ChangeSpec { field: "v".to_owned(), format: Some(format.to_owned()) };
+        spec.check().map_err(|error| error.to_string())
+    };
+    for format in
+        ["2006-01-02", "02 Jan 06 15:04 MST", "2006-002", "20060102150405", "Monday, January 2 2006"]
+    {
+        assert_eq!(check(format), Ok(()), "{format}");
+    }
+    for format in ["15:04:05", "2006", "Jan _2 15:04:05", "2006-01", "3:04PM"] {
+        let error = check(format).expect_err(format);
+        assert!(error.contains("is no whole date") && error.contains("2006-01-02T15:04:05Z07:00"), "{error}");
+    }
+    for name in ["RFC3339", "rfc3339", "time.RFC3339", "RFC 3339", "ISO8601", "ISO-8601"] {
+        let error = check(name).expect_err(name);
+        assert!(error.contains(r#"write the layout itself, "2006-01-02T15:04:05Z07:00""#), "{error}");
+    }
+    assert!(check("RFC1123Z").expect_err("a name").contains("Mon, 02 Jan 2006 15:04:05 -0700"));
 }
 
 #[test]

@@ -36,3 +36,35 @@ pub const DATE_TIME: &str = "2006-01-02 15:04:05";
 pub const DATE_ONLY: &str = "2006-01-02";
 /// `21:00:57`
 pub const TIME_ONLY: &str = "15:04:05";
+
+/// What Go calls them, and what each is.
+const NAMES: [(&str, &str); 18] = [
+    ("ANSIC", ANSIC),
+    ("UnixDate", UNIX_DATE),
+    ("RubyDate", RUBY_DATE),
+    ("RFC822", RFC822),
+    ("RFC822Z", RFC822Z),
+    ("RFC850", RFC850),
+    ("RFC1123", RFC1123),
+    ("RFC1123Z", RFC1123Z),
+    ("RFC3339", RFC3339),
+    ("RFC3339Nano", RFC3339_NANO),
+    ("Kitchen", KITCHEN),
+    ("Stamp", STAMP),
+    ("StampMilli", STAMP_MILLI),
+    ("StampMicro", STAMP_MICRO),
+    ("StampNano", STAMP_NANO),
+    ("DateTime", DATE_TIME),
+    ("DateOnly", DATE_ONLY),
+    ("TimeOnly", TIME_ONLY),
+];
+
+/// The layout that a word names: people write `RFC3339`, `rfc 3339` or `time.RFC3339` where the layout itself belongs.
+pub fn named(word: &str) -> Option<&'static str> {
+    let plain = |text: &str| -> String {
+        text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+    };
+    let word = plain(word.strip_prefix("time.").unwrap_or(word));
+    let word = if word == "iso8601" { "rfc3339".to_owned() } else { word };
+    NAMES.iter().find(|(name, _)| plain(name) == word).map(|(_, layout)| *layout)
+}

@@ -26,7 +26,7 @@ pub use error::{Fault, LayoutError, ParseError};
 
 use civil::{Civil, civil_from_days, days_from_civil, days_in_month, is_leap};
 use parse::{Half, Parts, Stop};
-use verb::{Kind, Piece};
+use verb::{Kind, Piece, Verb};
 
 pub(crate) const SECONDS_PER_DAY: i64 = 86_400;
 
@@ -54,6 +54,18 @@ impl Layout {
             return Err(LayoutError::NoVerb { layout: excerpt(text) });
         }
         Ok(Layout { text: text.into(), pieces: pieces.into() })
+    }
+
+    /// Whether its values name a day: a year, and a month and day or the day of the year. Without that revisions would
+    /// begin anew each day or each year.
+    pub fn is_whole_date(&self) -> bool {
+        let has = |wanted: fn(&Verb) -> bool| {
+            self.pieces.iter().any(|piece| matches!(&piece.kind, Kind::Verb(verb) if wanted(verb)))
+        };
+        let year = has(|verb| matches!(verb, Verb::Year4 | Verb::Year2));
+        let month = has(|verb| matches!(verb, Verb::MonthName(_) | Verb::Month(_)));
+        let day = has(|verb| matches!(verb, Verb::Day(_)));
+        year && (month && day || has(|verb| matches!(verb, Verb::DayOfYear(_))))
     }
 
     /// The layout as it was written.

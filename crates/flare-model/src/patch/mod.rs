@@ -8,6 +8,7 @@ mod json;
 mod members;
 mod merge;
 mod values;
+mod written;
 
 #[cfg(test)]
 mod tests;
@@ -15,7 +16,8 @@ mod tests;
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub use values::{merge, merge_between};
+pub use values::merge_between;
+pub use written::{members, merged};
 
 /// How deep two states are compared. Every level reads what is below it once more.
 const DEEPEST: usize = 16;

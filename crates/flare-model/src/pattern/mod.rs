@@ -40,8 +40,9 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Reads and normalises an endpoint.
+    /// Reads and normalises an endpoint. Blanks around it come from copying, and are taken off.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
+        let text = text.trim();
         check_length(text.len())?;
         if authority::cut(text)?.1.contains(['{', '}']) {
             return Err(PatternError::WildcardInHost);

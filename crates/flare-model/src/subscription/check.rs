@@ -274,8 +274,8 @@ fn data(
                     TextTemplate::parse(text, resource.pattern.wildcards())
                         .map_err(|e| Invalid::new(format!("data.{name}"), e))?,
                 ),
-                Scalar::Boolean(value) => ScalarTemplate::Json((*value).into()),
-                Scalar::Number(value) => ScalarTemplate::Json(value.clone().into()),
+                Scalar::Boolean(value) => ScalarTemplate::Boolean(*value),
+                Scalar::Number(value) => ScalarTemplate::Number(value.clone()),
             })
         };
         let template = match value {

@@ -157,7 +157,7 @@ fn check_attribute(name: &str, value: &DataValue) -> Result<(), Invalid> {
     }
     match value {
         DataValue::One(Scalar::Text(_) | Scalar::Boolean(_)) => Ok(()),
-        DataValue::One(Scalar::Number(n)) if n.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => Ok(()),
+        DataValue::One(Scalar::Number(n)) if n.get().parse::<i32>().is_ok() => Ok(()),
         DataValue::One(Scalar::Number(_)) => wrong(
             "becomes an attribute of the event: a number must be whole and fit 32 bits; give it as a string",
         ),

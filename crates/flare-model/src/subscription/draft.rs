@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 
 use super::{ContentDraft, Mode, Secret, Start};
 use crate::duration::HumanDuration;
@@ -55,7 +57,7 @@ pub struct Draft {
 pub struct EndpointDraft {
     /// For every action that has no url of its own. It may use the resource's wildcards and `{revision}`.
     #[schemars(extend("format" = "url-template"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "trimmed")]
     pub url: Option<String>,
     /// For every action that has no method of its own.
     #[schemars(regex(pattern = METHOD))]
@@ -99,7 +101,7 @@ impl ActionsDraft {
 pub struct ActionDraft {
     /// Its url.
     #[schemars(extend("format" = "url-template"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "trimmed")]
     pub url: Option<String>,
     /// Its method.
     #[schemars(regex(pattern = METHOD))]
@@ -171,8 +173,14 @@ impl RateLimit {
     }
 }
 
+/// A url without the blanks around it, which come from copying.
+fn trimmed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let given = Option::<String>::deserialize(deserializer)?;
+    Ok(given.map(|url| if url.trim().len() == url.len() { url } else { url.trim().to_owned() }))
+}
+
 /// A value of `data`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum DataValue {
     /// One value.
@@ -182,13 +190,36 @@ pub enum DataValue {
 }
 
 /// A string, number or boolean.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Scalar {
     /// True or false.
     Boolean(bool),
-    /// Any JSON number.
-    Number(serde_json::Number),
+    /// Any JSON number, as it was written: there are more of them than any type here can hold.
+    #[schemars(with = "serde_json::Number")]
+    Number(Box<RawValue>),
     /// May use wildcards.
     Text(String),
+}
+
+/// By hand, because what chooses between alternatives does not keep how a number was written.
+impl<'de> Deserialize<'de> for DataValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<DataValue, D::Error> {
+        let given = Box::<RawValue>::deserialize(deserializer)?;
+        if !given.get().starts_with('[') {
+            return scalar(given).map(DataValue::One);
+        }
+        let list: Vec<Box<RawValue>> = serde_json::from_str(given.get()).map_err(D::Error::custom)?;
+        list.into_iter().map(scalar).collect::<Result<_, _>>().map(DataValue::Many)
+    }
+}
+
+fn scalar<E: Error>(given: Box<RawValue>) -> Result<Scalar, E> {
+    match given.get().as_bytes() {
+        [b'"', ..] => serde_json::from_str(given.get()).map(Scalar::Text).map_err(E::custom),
+        b"true" => Ok(Scalar::Boolean(true)),
+        b"false" => Ok(Scalar::Boolean(false)),
+        [b'-' | b'0'..=b'9', ..] => Ok(Scalar::Number(given)),
+        _ => Err(E::custom("must be a string, a number, a boolean, or a list of these")),
+    }
 }

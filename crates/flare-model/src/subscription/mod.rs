@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use crate::feed::Action;
 use crate::filter::Filter;
@@ -92,8 +93,10 @@ pub enum DataTemplate {
 pub enum ScalarTemplate {
     /// A string that may use wildcards.
     Text(TextTemplate),
-    /// Anything else, as JSON.
-    Json(serde_json::Value),
+    /// True or false.
+    Boolean(bool),
+    /// A number, as it was written.
+    Number(Box<RawValue>),
 }
 
 /// Whether a subscription is served without being asked.

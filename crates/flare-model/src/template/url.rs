@@ -23,7 +23,9 @@ pub struct UrlTemplate {
 
 impl UrlTemplate {
     /// Reads an absolute http or https url that may use the wildcards and `{revision}` in its path and query.
+    /// Blanks around it come from copying, and are taken off.
     pub fn parse<S: AsRef<str>>(text: &str, wildcards: &[S]) -> Result<Self, TemplateError> {
+        let text = text.trim();
         check_length(text.len())?;
         let pieces = Template::compile(text, wildcards)?.pieces;
         let (authority, pieces) = split(pieces)?;

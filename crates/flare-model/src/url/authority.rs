@@ -1,9 +1,10 @@
 //! In: a url. Out: its [`Authority`] (scheme, host, port, normalised) and the rest, from the path on. Document urls,
 //! endpoints of resources and url templates all begin here, so that they agree on what the same host is.
 
+use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
-use super::UrlError;
+use super::{UrlError, percent};
 
 /// The two schemes that Flare speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -79,7 +80,7 @@ pub(crate) fn split(text: &str) -> Result<(Authority, &str), UrlError> {
         return Err(UrlError::UserInfo);
     }
     let (host, port) = host_and_port(authority);
-    let host = read_host(host)?;
+    let host = read_host(&international(host)?)?;
     let port = port.map(read_port).transpose()?.filter(|port| *port != scheme.default_port());
     Ok((Authority { scheme, host, port }, rest))
 }
@@ -99,6 +100,16 @@ fn read_port(text: &str) -> Result<u16, UrlError> {
         Ok(port) if digits && port > 0 => Ok(port),
         _ => Err(UrlError::Port { port: text.to_owned() }),
     }
+}
+
+/// An international name in Unicode, percent-encoded or not, as the `xn--` form that DNS is asked for; any other host as
+/// it is.
+fn international(host: &str) -> Result<Cow<'_, str>, UrlError> {
+    let decoded = if host.is_ascii() { percent::decode(host).ok() } else { Some(host.to_owned()) };
+    let Some(name) = decoded.filter(|name| !name.is_ascii() && !name.contains(' ')) else {
+        return Ok(Cow::Borrowed(host));
+    };
+    idna::domain_to_ascii(&name).map(Cow::Owned).map_err(|_| UrlError::NonAsciiHost { host: name })
 }
 
 fn read_host(host: &str) -> Result<String, UrlError> {
@@ -123,7 +134,6 @@ fn bad_host(host: &str) -> UrlError {
         "" => UrlError::EmptyHost,
         host if host.contains(' ') => UrlError::Blank,
         host if host.contains(|c: char| c.is_ascii_control()) => UrlError::Control,
-        host if !host.is_ascii() => UrlError::NonAsciiHost { host: host.to_owned() },
         host => UrlError::Host { host: host.to_owned() },
     }
 }

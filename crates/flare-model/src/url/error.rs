@@ -17,8 +17,8 @@ pub enum UrlError {
     /// Nothing between `://` and the path.
     #[error("the url has no host; write one after `://`")]
     EmptyHost,
-    /// A host that is not ASCII.
-    #[error("the host `{host}` is not ASCII; write an international name in its xn-- form")]
+    /// A host that is not ASCII, and no international name either.
+    #[error("the host `{host}` is no international name; write it in its xn-- form")]
     NonAsciiHost {
         /// As it was given.
         host: String,

@@ -1,7 +1,7 @@
 //! In: the url of a document, as an origin writes it. Out: a [`DocumentUrl`], the one spelling under which that
 //! document is known, or a [`UrlError`] that names what is wrong with it.
 //!
-//! What is normalised: scheme and host in lower case, IPv6 addresses in their shortest form, the default port and one
+//! What is normalised: scheme and host in lower case, international names in their `xn--` form, IPv6 addresses in their shortest form, the default port and one
 //! trailing slash dropped, hex digits of percent-encodings in upper case, unreserved characters (letters, digits,
 //! `-._~`) never percent-encoded, characters that a url cannot carry as they are (non-ASCII, `"<>\^|` and the
 //! backtick) always. So two spellings that every server takes for the same url are the same document. `%2F` stays.

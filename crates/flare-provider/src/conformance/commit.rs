@@ -48,6 +48,28 @@ pub async fn an_equal_revision_changes_nothing(factory: &dyn Factory) {
     assert_eq!(stage.lane_state(lane).await.expect("it exists").head, Seq(1));
 }
 
+/// A document keeps to integers or to dates, whichever it began with: compared with the other kind, a delete would bury
+/// it for good.
+pub async fn a_revision_of_another_kind_is_refused(factory: &dyn Factory) {
+    let (stage, lane) = one_lane(factory).await;
+    let date = || Revision::from_parts(1_700_000_000, 0, Some("2023-11-14T22:13:20Z"));
+    let put_date = |url: &str| Write {
+        intent: Intent::Put { revision: date(), content: content(url, 1) },
+        ..put(lane, url, 1)
+    };
+    let delete_date =
+        |url: &str| Write { intent: Intent::Delete { revision: Some(date()) }, ..put(lane, url, 1) };
+    let other = "http://api.company.com/users/2";
+    stage.commit(vec![put(lane, URL, 7), put_date(other)]).await;
+    for (write, url) in [(put_date(URL), URL), (delete_date(URL), URL), (put(lane, other, i64::MAX), other)] {
+        let before = stage.document(lane, url).await;
+        let mut answers = stage.store.documents.commit(vec![write]).await.expect("the log takes it");
+        assert_eq!(conflict(answers.pop().expect("an answer per item")), Conflict::RevisionKind);
+        assert_eq!(stage.document(lane, url).await, before, "nothing changed");
+    }
+    assert_eq!(stage.commit(vec![put(lane, URL, 8)]).await, [Updated], "others go on");
+}
+
 /// Old news reach nobody.
 pub async fn an_older_revision_is_stale(factory: &dyn Factory) {
     let (stage, lane) = one_lane(factory).await;
@@ -269,24 +291,27 @@ pub async fn revisions_come_back_as_they_were_written(factory: &dyn Factory) {
         (1_767_323_045, 1, Some("2026-01-02T03:04:05.000000001Z")),
         (1_767_323_045, 999_999_999, Some("Fri, 2 Jan 2026 04:04:05.999999999 \"MEZ\"")),
     ];
+    // A document keeps to one kind.
+    let url = |text: Option<&str>| if text.is_none() { URL } else { "http://api.company.com/dated/1" };
     let put = |(value, nanos, text)| {
         let intent = Intent::Put {
             revision: Revision::from_parts(value, nanos, text),
             content: Bytes::from_static(b"{}"),
         };
-        Write { lane, url: Arc::from(URL), intent, at: NOW, routed_by: NEWEST }
+        Write { lane, url: Arc::from(url(text)), intent, at: NOW, routed_by: NEWEST }
     };
     for (number, parts) in ascending.into_iter().enumerate() {
-        let expected = if number == 0 { Created } else { Updated };
+        let expected = if matches!(number, 0 | 5) { Created } else { Updated };
         assert_eq!(stage.commit(vec![put(parts)]).await, [expected], "{parts:?}");
-        assert_eq!(stage.document(lane, URL).await.revision.to_parts(), parts);
+        assert_eq!(stage.document(lane, url(parts.2)).await.revision.to_parts(), parts);
     }
     // The same moment in other words is the same revision, and the first words stay.
     let again = put((1_767_323_045, 999_999_999, Some("just before 03:04:06")));
     assert_eq!(stage.commit(vec![again]).await, [Unchanged]);
-    stage.commit(vec![delete(lane, URL, None)]).await;
+    let dated = url(ascending[8].2);
+    stage.commit(vec![delete(lane, dated, None)]).await;
     let stage = stage.crash().await;
-    assert_eq!(stage.document(lane, URL).await.revision.to_parts(), ascending[8]);
+    assert_eq!(stage.document(lane, dated).await.revision.to_parts(), ascending[8]);
 }
 
 /// Nothing, every byte, a megabyte.

@@ -95,13 +95,16 @@ impl Lane {
         found.take(limit).map(|document| (document.row.ordinal, document.row.seq)).collect()
     }
 
-    fn apply(&mut self, write: Write) -> (Outcome, Option<Document>) {
+    fn apply(&mut self, write: Write) -> Result<(Outcome, Option<Document>)> {
         let current = self.by_url(&write.url);
         let next_seq = Seq(self.head.0 + 1);
         let known = current.map(|document| (&document.row, &document.revision));
         let (outcome, row, revision, content) = match apply(known, &write.intent, next_seq, self.next_ordinal)
         {
-            Effect::Nothing(outcome) => return (outcome, None),
+            Effect::Nothing(outcome) => return Ok((outcome, None)),
+            Effect::OtherKind => {
+                return Err(ProviderError::conflict("documents.commit", Conflict::RevisionKind));
+            }
             Effect::Change { outcome, row, revision, content } => (outcome, row, revision, content),
         };
         match current.map(|document| document.row.seq) {
@@ -115,7 +118,7 @@ impl Lane {
         let Write { lane, url, at: updated_at, .. } = write;
         let document = Document { lane, row, url, revision, updated_at, content };
         self.insert(document.clone());
-        (outcome, Some(document))
+        Ok((outcome, Some(document)))
     }
 
     fn insert(&mut self, document: Document) {
@@ -179,9 +182,10 @@ impl Documents for Engine {
                 answers.push(Err(ProviderError::conflict(OPERATION, Conflict::Lane)));
                 continue;
             };
-            let (outcome, change) = lane.apply(write);
-            changes.extend(change);
-            answers.push(Ok(Committed { outcome }));
+            answers.push(lane.apply(write).map(|(outcome, change)| {
+                changes.extend(change);
+                Committed { outcome }
+            }));
         }
         // Called under the lock: released, the next commit could reach the witness before this one does.
         let witness = self.witness.lock().clone();

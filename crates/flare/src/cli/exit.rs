@@ -34,6 +34,17 @@ impl Exit {
         self as u8
     }
 
+    /// What it means, in a few words.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Done => "Done",
+            Self::Found => "There is something to do",
+            Self::Usage => "The command line is wrong",
+            Self::Configuration => "The configuration is wrong",
+            Self::Failed => "It failed while running",
+        }
+    }
+
     /// How a command ended that failed with this error.
     pub fn of(error: &anyhow::Error) -> Self {
         if error.is::<Problems>() { Self::Configuration } else { Self::Failed }

@@ -136,9 +136,16 @@ impl Cli {
     /// there is to say has been printed and the exit is given.
     pub fn of_process() -> Result<Self, Exit> {
         Self::try_parse().map_err(|error| {
-            // A closed output leaves nobody to tell.
-            let _ = error.print();
-            if error.use_stderr() { Exit::Usage } else { Exit::Done }
+            if !error.use_stderr() {
+                // A closed output leaves nobody to tell.
+                let _ = error.print();
+                return Exit::Done;
+            }
+            match asks_for_json(std::env::args()) {
+                true => tell_failure(Format::Json, Exit::Usage, error.to_string().trim()),
+                false => _ = error.print(),
+            }
+            Exit::Usage
         })
     }
 }
@@ -168,6 +175,25 @@ impl StartArgs {
         sources.flags.extend(self.addr.iter().map(addr));
         sources
     }
+}
+
+/// Says why a command failed: to people on standard error, to machines as JSON where its answer would be.
+pub fn tell_failure(format: Format, exit: Exit, detail: &str) {
+    // A closed output leaves nobody to tell.
+    let _ = match format {
+        Format::Human => writeln!(io::stderr(), "flare: {detail}"),
+        Format::Json => {
+            let error = serde_json::json!({"title": exit.title(), "detail": detail});
+            writeln!(io::stdout(), "{}", serde_json::json!({"error": error, "exit": exit.code()}))
+        }
+    };
+}
+
+/// Whether words that cannot be understood as a whole ask for JSON.
+fn asks_for_json(words: impl Iterator<Item = String>) -> bool {
+    let words: Vec<String> = words.collect();
+    let apart = words.windows(2).any(|pair| pair[0] == "--output" && pair[1] == "json");
+    apart || words.iter().any(|word| word == "--output=json")
 }
 
 /// Answers a command that needs neither node nor store. A reader that had enough (`| head`) is no failure.

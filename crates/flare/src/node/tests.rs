@@ -94,7 +94,8 @@ impl Scene {
     }
 
     async fn patch(&self, id: &SubscriptionId, patch: serde_json::Value) -> Done<Arc<Subscription>> {
-        self.app.patch_subscription(&self.resource, id, patch).await
+        let patch = serde_json::value::to_raw_value(&patch).unwrap();
+        self.app.patch_subscription(&self.resource, id, &patch).await
     }
 
     /// The ids that a list shows, which are those that are stored and those that single requests find.

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use flare_model::feed::{Failure as LastFailure, SweepKind};
 use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::invalid::Invalid;
-use flare_model::patch;
+use flare_model::patch::{members, merged};
 use flare_model::resource::Resource;
 use flare_model::subscription::{self, Draft, Revisions, Secret, Spec, Status, Stored, View};
 use flare_model::time::Timestamp;
 use flare_provider::{Conflict, Entity, EntityKind, ErrorKind, NewEntity, Start};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::journey::{Command, Inspection};
 use crate::objects::Objects;
@@ -231,9 +231,9 @@ impl App {
         &self,
         resource: &ResourceId,
         id: &SubscriptionId,
-        patch: Value,
+        patch: &RawValue,
     ) -> Done<Arc<Subscription>> {
-        let Value::Object(fields) = &patch else {
+        let Some(fields) = members(patch) else {
             return Err(Invalid::new("body", "a merge patch is a JSON object").into());
         };
         if fields.contains_key("start") {
@@ -245,9 +245,10 @@ impl App {
         }
         let _catalog = self.catalog.lock().await;
         let current = self.subscription(resource, id)?;
-        let mut draft = serde_json::to_value(&current.stored.draft).expect("a draft is plain data");
-        patch::merge(&mut draft, patch);
-        let draft: Draft = serde_path_to_error::deserialize(Objects(draft))
+        let draft = to_raw_value(&current.stored.draft).expect("a draft is plain data");
+        let draft = merged(&draft, patch);
+        let mut draft = serde_json::Deserializer::from_str(draft.get());
+        let draft: Draft = serde_path_to_error::deserialize(Objects(&mut draft))
             .map_err(|e| Invalid::new(e.path().to_string(), e.inner()))?;
         let spec = self.check_patched(&draft, &current)?;
         // From this commit on a sweep is owed.

@@ -170,6 +170,7 @@ impl<W: Watch> World<W> {
                 }
             }
             Effect::Nothing(outcome) => unreachable!("a newer revision is {outcome:?}"),
+            Effect::OtherKind => unreachable!("all of them are integers"),
         }
     }
 

@@ -31,7 +31,7 @@ pub async fn run(client: &mut Client, what: &ReplayArgs, out: &mut Output) -> an
         let now = client.get(&progress).await?;
         if terminal && out.format == Format::Human {
             let mut error = std::io::stderr();
-            write!(error, "\r{}\x1b[K", line(&now))?;
+            write!(error, "\r{} {}\x1b[K", bar(&now), line(&now))?;
             error.flush()?;
         }
         if now["state"] == "done" {
@@ -60,6 +60,14 @@ fn draft(what: &ReplayArgs) -> Value {
         (_, true) => json!({"scope": "deadLetters"}),
         _ => json!({"scope": "all"}),
     }
+}
+
+/// How far it is, to see at a glance; with the words it fits 80 columns.
+fn bar(progress: &Value) -> String {
+    const WIDTH: u64 = 30;
+    let (done, total) = (progress["done"].as_u64().unwrap_or(0), progress["total"].as_u64().unwrap_or(0));
+    let full = (done.min(total) * WIDTH).checked_div(total).unwrap_or(WIDTH) as usize;
+    format!("[{}{}]", "#".repeat(full), "-".repeat(WIDTH as usize - full))
 }
 
 /// How far it is, in words.
@@ -92,5 +100,8 @@ mod tests {
     fn progress_is_told_in_documents_and_percent() {
         assert_eq!(line(&json!({"done": 1, "total": 3})), "1 of 3 documents (33%)");
         assert_eq!(line(&json!({"done": 0, "total": 0})), "0 of 0 documents (100%)");
+        assert_eq!(bar(&json!({"done": 1, "total": 3})), "[##########--------------------]");
+        assert_eq!(bar(&json!({"done": 9, "total": 3})), format!("[{}]", "#".repeat(30)));
+        assert_eq!(bar(&json!({"done": 0, "total": 0})), format!("[{}]", "#".repeat(30)));
     }
 }

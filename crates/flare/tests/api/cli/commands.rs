@@ -194,3 +194,45 @@ async fn tail_prints_notifications_as_they_end() {
     let line: Value = serde_json::from_str(machine.trim()).expect("one line of JSON");
     assert_eq!((&line["document"], &line["status"]), (&document_url("bad").into(), &500.into()));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_fails_answers_json_where_json_is_asked_for() {
+    let cases: [(&[&str], i32, &str); 5] = [
+        (&["--output", "json", "status", "--url", "http://127.0.0.1:1"], 4, "reaching Flare"),
+        (&["--output", "json", "replay", "sub_1", "--url", "http://127.0.0.1:1"], 4, "reaching Flare"),
+        (&["status", "--output", "json", "--config", "/nowhere/flare.toml"], 3, "/nowhere/flare.toml"),
+        (&["migrate", "up", "--output=json", "--data", "/dev/null/x"], 4, "/dev/null/x"),
+        (&["--output", "json", "strat"], 2, "strat"),
+    ];
+    for (words, code, part) in cases {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let mut failing = command(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        let output =
+            tokio::task::spawn_blocking(move || failing.output().expect("the binary runs")).await.unwrap();
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {output:?}");
+        let answer: Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{words:?}: {e}"));
+        let detail = answer["error"]["detail"].as_str().unwrap_or_default();
+        assert!(detail.contains(part), "{words:?}: {answer}");
+        assert!(answer["error"]["title"].is_string() && answer["exit"] == code, "{answer}");
+        assert!(output.stderr.is_empty(), "{words:?}: {output:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_that_is_waited_for_shows_a_bar_on_a_terminal() {
+    let story = Story::begin().await;
+    let subscription = story.subscribe_simply(json!({})).await;
+    story.put(1, 1).await;
+    story.settled(&subscription).await;
+    // `script` gives a command a terminal.
+    let (flare, node) = (env!("CARGO_BIN_EXE_flare"), url(&story.flare));
+    let line = format!("{flare} replay {} --wait --url {node}", id_of(&subscription));
+    let mut script = Command::new("script");
+    script.args(["-q", "-e", "-c", &line, "/dev/null"]).stdin(Stdio::null());
+    let Ok(Ok(output)) = tokio::task::spawn_blocking(move || script.output()).await else {
+        return crate::support::left_out("a bar on a terminal: `script` of util-linux gives a command one");
+    };
+    let seen = String::from_utf8_lossy(&output.stdout);
+    assert!(seen.contains(&format!("[{}]", "#".repeat(30))) && seen.contains("1 of 1 documents"), "{seen:?}");
+}

@@ -1,5 +1,6 @@
 //! What origins say: documents and resources, one by one and in bulk, and what is refused.
 
+pub mod as_written;
 pub mod bulk;
 pub mod cut_requests;
 pub mod documents;

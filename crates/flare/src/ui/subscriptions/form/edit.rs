@@ -58,7 +58,8 @@ async fn change(app: &App, head: &Head, wanted: Value) -> Done<&'static str> {
     match merge_between(&current(&head.subscription), &wanted) {
         None => Ok("Nothing was different, so nothing was changed."),
         Some(patch) => {
-            app.patch_subscription(&resource, &id, patch).await?;
+            let patch = serde_json::value::to_raw_value(&patch).expect("a form is plain data");
+            app.patch_subscription(&resource, &id, &patch).await?;
             Ok("The settings are changed. Attempts that were open end under the former ones.")
         }
     }
