@@ -59,7 +59,7 @@ fn where_a_body_is_usual_its_absence_is_said() {
         (Method::Patch, true),
         (Method::Delete, false),
     ] {
-        let text = written(Request::new(Room::default(), &beginning(method), |target| target.push_str("/")));
+        let text = written(Request::new(Room::default(), &beginning(method), |target| target.push('/')));
         assert_eq!(text.contains("content-length: 0\r\n"), said, "{text}");
         assert_eq!(Method::named(method.as_str()), Some(method));
     }
@@ -70,8 +70,7 @@ fn where_a_body_is_usual_its_absence_is_said() {
 fn a_large_body_is_not_copied() {
     for (size, copied) in [(COPIED_BODY, true), (COPIED_BODY + 1, false)] {
         let body = Bytes::from(vec![b'x'; size]);
-        let mut request =
-            Request::new(Room::default(), &beginning(Method::Put), |target| target.push_str("/"));
+        let mut request = Request::new(Room::default(), &beginning(Method::Put), |target| target.push('/'));
         request.set_body(body.clone());
         let (first, second) = request.finish();
         assert_eq!(first.bytes().ends_with(b"\r\n\r\n"), !copied);
