@@ -8,6 +8,7 @@ use flare_provider::ProviderError;
 use tokio::sync::{Notify, mpsc, watch};
 
 /// What a delivery thread tells the node.
+#[derive(Debug, PartialEq)]
 pub enum Event {
     /// Nothing has succeeded for a while.
     Failing {
@@ -27,10 +28,13 @@ pub enum Event {
     },
 }
 
+/// Events on their way.
+const EVENTS: usize = 1024;
+
 /// The way to the node.
 #[derive(Clone)]
 pub struct Report {
-    /// Bound: 1024. When full: the event is dropped with a warning, and the operator is not told of it.
+    /// Bound: [`EVENTS`]. When full: the event is dropped with a warning, and the operator is not told of it.
     events: mpsc::Sender<Event>,
     /// Rung when something was decided; the decision itself stays with its subscription.
     decided: Arc<Notify>,
@@ -44,7 +48,7 @@ pub type Fatal = watch::Receiver<Option<String>>;
 impl Report {
     /// The way to the node, and its two ends.
     pub fn new() -> (Report, Fatal, mpsc::Receiver<Event>) {
-        let (events, received) = mpsc::channel(1024);
+        let (events, received) = mpsc::channel(EVENTS);
         let (sender, fatal) = watch::channel(None);
         (Report { events, decided: Arc::default(), fatal: Arc::new(sender) }, fatal, received)
     }
@@ -90,5 +94,41 @@ impl Report {
             }
             first
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flare_provider::ErrorKind;
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    const AT: Timestamp = Timestamp::from_millis(1);
+
+    #[tokio::test]
+    async fn what_has_to_be_heard_is_heard_though_events_are_dropped() {
+        let (report, fatal, mut events) = Report::new();
+        let id = |number: usize| SubscriptionId::new(format!("s{number}"));
+        for number in 0..EVENTS + 3 {
+            report.failing(id(number), AT, AT);
+        }
+        report.decided();
+        report.fatal(ProviderError::new(ErrorKind::Internal, "ledger.write", "the disk failed to sync"));
+        report.fatal(ProviderError::new(ErrorKind::Internal, "ledger.write", "something later"));
+        // A decision stays with its subscription: the bell is enough, and one ring for all of them.
+        assert!(report.wait_for_decision().now_or_never().is_some());
+        assert!(report.wait_for_decision().now_or_never().is_none());
+        assert_eq!(
+            fatal.borrow().as_deref(),
+            Some("ledger.write: the disk failed to sync"),
+            "the first counts"
+        );
+        for number in 0..EVENTS {
+            assert_eq!(events.try_recv(), Ok(Event::Failing { id: id(number), since: AT, at: AT }));
+        }
+        assert!(events.try_recv().is_err(), "what came when it was full is dropped");
+        report.recovered(id(0), AT);
+        assert_eq!(events.try_recv(), Ok(Event::Recovered { id: id(0), at: AT }), "there is room again");
     }
 }

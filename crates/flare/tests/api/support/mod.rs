@@ -6,6 +6,7 @@ mod collector;
 mod flare;
 mod python;
 mod receiver;
+mod shim;
 mod story;
 
 use std::future::Future;
@@ -18,6 +19,7 @@ pub use collector::Collector;
 pub use flare::{Flare, Setup, store_is_durable};
 pub use python::{installed as installed_python, open_metrics, read_events, schemathesis, validate, verify};
 pub use receiver::{Gate, Receiver, Reply, Request};
+pub use shim::Shim;
 pub use story::{Story, document_url, minimal_resource};
 
 /// No wait of these tests is longer: two cores may be shared with a build.

@@ -7,6 +7,7 @@ pub mod dead_hosts;
 pub mod dead_letters;
 pub mod disk_full;
 pub mod doubts;
+pub mod failures;
 pub mod gone;
 pub mod hostile_clients;
 pub mod outages;
