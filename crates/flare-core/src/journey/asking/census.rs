@@ -34,7 +34,7 @@ pub async fn take(worker: Rc<RefCell<Worker>>, reply: oneshot::Sender<Census>) {
     let mut census = Census::default();
     let mut next = 0;
     // What comes and goes meanwhile may be missed: the next census has it.
-    while next < worker.borrow().subscribers.capacity() {
+    while next < worker.borrow().subscribers.indices() {
         let began = clock.monotonic();
         worker.borrow().count(next..next + STEP, &mut census.gauges);
         census.took += clock.monotonic().saturating_sub(began);
@@ -49,9 +49,9 @@ impl Worker {
     /// Adds the subscriptions at these places.
     fn count(&self, keys: std::ops::Range<usize>, gauges: &mut Gauges) {
         let now = self.now();
-        for (key, subscriber) in keys.filter_map(|key| Some((key, self.subscribers.get(key)?))) {
+        for (place, subscriber) in self.subscribers.part(keys) {
             let leased = subscriber.leases.as_ref().map_or(0, |leases| leases.out()) as u64;
-            let lagging = self.lagging(key);
+            let lagging = self.lagging(place);
             gauges.backlog += lagging;
             gauges.lagging += u64::from(lagging > 0);
             gauges.largest_backlog = gauges.largest_backlog.max(lagging);

@@ -47,7 +47,7 @@ impl Worker {
     /// What is known of these documents; nothing when the subscription is not here.
     pub fn examine(&mut self, number: SubscriptionNumber, rows: &[(u8, Row)]) -> Option<Examined> {
         let now = self.tools.clock.monotonic();
-        let subscriber = &mut self.subscribers[*self.by_number.get(&number)?];
+        let subscriber = self.subscribers.of_mut(number)?;
         let here = |lane: u8, row| subscriber.lanes.get(lane).map(|slot| slot.feed.glimpse(row));
         let glimpses = rows.iter().map(|(lane, row)| here(*lane, row)).collect();
         let silent_host = subscriber.hosts.iter().find_map(|host| {
@@ -72,7 +72,7 @@ impl Worker {
 
     /// A page of what is owed; nothing when the subscription is not here.
     pub fn owed(&self, list: ListOwed) -> Option<Owed> {
-        let subscriber = &self.subscribers[*self.by_number.get(&list.subscription)?];
+        let subscriber = self.subscribers.of(list.subscription)?;
         let mut owed = Owed::default();
         for slot in subscriber.lanes.iter() {
             let lane = slot.id.lane;

@@ -10,6 +10,7 @@ use flare_model::time::Timestamp;
 use crate::journey::merge::Merge;
 use crate::journey::subscriber::decision::Decision;
 use crate::journey::worker::Worker;
+use crate::journey::worker::subscribers::Place;
 use crate::notification::host::HostKey;
 
 /// How a subscription stands.
@@ -86,11 +87,11 @@ impl Merge for Inspection {
 impl Worker {
     /// How a subscription stands here.
     pub(in crate::journey) fn inspect(&self, number: SubscriptionNumber) -> Option<Inspection> {
-        let key = *self.by_number.get(&number)?;
-        let subscriber = &self.subscribers[key];
+        let place = self.subscribers.find(number)?;
+        let subscriber = &self.subscribers[place];
         let leased = subscriber.leases.as_ref().map_or(0, |leases| leases.out()) as u64;
         let mut seen = Inspection {
-            lagging: self.lagging(key),
+            lagging: self.lagging(place),
             in_flight: u64::from(subscriber.in_flight) + leased,
             failing_since: subscriber.fortune.failing_since,
             decision: subscriber.decision.as_deref().cloned(),
@@ -141,8 +142,9 @@ impl Worker {
     }
 
     /// Changes read and not settled, unread ones, and documents that wait.
-    pub(in crate::journey) fn lagging(&self, key: usize) -> u64 {
-        let lanes = self.subscribers[key].lanes.iter();
+    pub(in crate::journey) fn lagging(&self, place: Place) -> u64 {
+        let subscriber = self.subscribers.get(place);
+        let lanes = subscriber.into_iter().flat_map(|subscriber| subscriber.lanes.iter());
         let lagging = lanes.map(|lane| {
             let unread = lane.tail.head().0.saturating_sub(lane.feed.position().0);
             lane.feed.waiting().len() as u64 + lane.feed.unsettled() as u64 + unread
@@ -152,8 +154,8 @@ impl Worker {
 
     /// Which documents were given up, by lane.
     pub(in crate::journey) fn dead(&self, number: SubscriptionNumber) -> Vec<(u8, Ordinal)> {
-        let Some(&key) = self.by_number.get(&number) else { return Vec::new() };
-        let lanes = self.subscribers[key].lanes.iter();
+        let Some(subscriber) = self.subscribers.of(number) else { return Vec::new() };
+        let lanes = subscriber.lanes.iter();
         lanes.flat_map(|lane| lane.feed.dead().iter().map(|n| (lane.id.lane, Ordinal(n)))).collect()
     }
 }

@@ -59,7 +59,7 @@ impl Merge for Owes {
 impl Worker {
     /// What a feed needs of its lane's tombstones, after a crash too.
     pub(in crate::journey) fn needs(&self, number: SubscriptionNumber, lane: u8) -> Option<Needs> {
-        let subscriber = &self.subscribers[*self.by_number.get(&number)?];
+        let subscriber = self.subscribers.of(number)?;
         let slot = subscriber.lanes.get(lane)?;
         let feed = &slot.feed;
         let has = match subscriber.standstill {
@@ -77,7 +77,7 @@ impl Worker {
 
     /// What a feed still needs of the history. `None` if it needs nothing.
     pub fn owes(&self, number: SubscriptionNumber, lane: u8) -> Option<Owes> {
-        let subscriber = &self.subscribers[*self.by_number.get(&number)?];
+        let subscriber = self.subscribers.of(number)?;
         let feed = &subscriber.lanes.get(lane)?.feed;
         let since = feed.since()?;
         let owed = feed.waiting().values().map(|standing| (standing.ordinal, standing.owed_from()));
@@ -91,6 +91,7 @@ impl Worker {
 mod tests {
     use super::*;
     use crate::journey::testing::fixture::Thread;
+    use crate::journey::worker::subscribers::FeedPlace;
     use flare_model::feed::Saved;
     use tokio::task::LocalSet;
 
@@ -100,8 +101,8 @@ mod tests {
             let thread = Thread::new();
             for (number, strange) in [(1, true), (2, false)] {
                 let saved = Saved { cursor: Seq(5), strange, ..Saved::default() };
-                let (_, number, lane) = thread.open(number, saved, Standstill::None);
-                let needs = thread.worker.borrow().needs(number, lane).expect("it is served here");
+                let FeedPlace { place, lane } = thread.open(number, saved, Standstill::None);
+                let needs = thread.worker.borrow().needs(place.number(), lane).expect("it is served here");
                 assert_eq!((needs.begun, needs.cursor), (strange, Seq(if strange { 0 } else { 5 })));
             }
         };

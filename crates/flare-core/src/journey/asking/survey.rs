@@ -40,7 +40,7 @@ pub async fn take(worker: Rc<RefCell<Worker>>, reply: oneshot::Sender<Survey>) {
     let mut survey = Survey::new();
     let mut next = 0;
     // What comes and goes meanwhile may be missed: whoever asks again sees it.
-    while next < worker.borrow().subscribers.capacity() {
+    while next < worker.borrow().subscribers.indices() {
         worker.borrow().survey(next..next + STEP, &mut survey);
         next += STEP;
         tokio::task::yield_now().await;
@@ -65,7 +65,7 @@ pub fn add(survey: &mut Survey, other: Survey) {
 impl Worker {
     /// Adds those of the subscriptions at these places that stand out.
     fn survey(&self, keys: std::ops::Range<usize>, survey: &mut Survey) {
-        for subscriber in keys.filter_map(|key| self.subscribers.get(key)) {
+        for (_, subscriber) in self.subscribers.part(keys) {
             let feeds = || subscriber.lanes.iter().map(|lane| &lane.feed);
             let beginning =
                 |sweep: Option<_>| sweep.is_some_and(|kind: SweepKind| kind == SweepKind::Beginning);

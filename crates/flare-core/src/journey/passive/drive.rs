@@ -9,21 +9,21 @@ use crate::journey::subscriber::passive::refused::Refused;
 use crate::journey::worker::Worker;
 use crate::journey::worker::alarms::Alarm;
 use crate::journey::worker::breaker::Permit;
+use crate::journey::worker::subscribers::Place;
 
 impl Worker {
     pub(super) fn begin_drive(
         &mut self,
-        key: Option<usize>,
+        place: Option<Place>,
         order: DriveOrder,
         reply: oneshot::Sender<Result<Driven, Refused>>,
     ) {
         let until = self.tools.clock.monotonic() + self.tools.limits.passive.maximum_wait;
-        let Some(key) = key else {
+        let Some(place) = place else {
             let _ = reply.send(Err(Refused::Gone));
             return;
         };
-        let subscriber = &mut self.subscribers[key];
-        let number = subscriber.compiled.number;
+        let subscriber = &mut self.subscribers[place];
         let stands = subscriber.standstill != Standstill::None;
         let refused = match &subscriber.passive {
             None => Some(Refused::Active),
@@ -36,23 +36,23 @@ impl Worker {
             return;
         };
         passive.drive = Some(Drive::new(order, until, reply));
-        self.alarms.set(until, Alarm::Wake(key, number));
-        self.look_at_the_ends(key);
-        self.ready(key);
+        self.alarms.set(until, Alarm::Wake(place));
+        self.look_at_the_ends(place);
+        self.ready(place);
     }
 
-    pub(super) fn halt_drive(&mut self, key: usize) {
-        if let Some(drive) = self.passive(key).and_then(|passive| passive.drive.as_mut()) {
+    pub(super) fn halt_drive(&mut self, place: Place) {
+        if let Some(drive) = self.passive(place).and_then(|passive| passive.drive.as_mut()) {
             drive.halt();
         }
-        self.drive_may_end(key);
+        self.drive_may_end(place);
     }
 
     /// Ends the delivery on request if there is nothing left to do for it.
-    pub fn drive_may_end(&mut self, key: usize) {
+    pub fn drive_may_end(&mut self, place: Place) {
         let now = self.tools.clock.monotonic();
         let stopping = self.stopping;
-        let Some(subscriber) = self.subscribers.get_mut(key) else { return };
+        let Some(subscriber) = self.subscribers.get_mut(place) else { return };
         let (stands, host) = (subscriber.stands(), subscriber.host);
         let Some(drive) = subscriber.passive.as_mut().and_then(|passive| passive.drive.as_mut()) else {
             return;
@@ -63,14 +63,14 @@ impl Worker {
         let (quiet, halted) = (drive.is_quiet(), drive.is_halted());
         // A host that is left alone for now is not waited for either.
         let alone = matches!(self.hosts[host].breaker.permit(now), Permit::Wait(_));
-        if quiet && (halted || alone || self.is_idle(key)) {
-            self.end_drive(key);
+        if quiet && (halted || alone || self.is_idle(place)) {
+            self.end_drive(place);
         }
     }
 
-    pub(super) fn end_drive(&mut self, key: usize) {
-        let Some(drive) = self.passive(key).and_then(|passive| passive.drive.take()) else { return };
-        let remaining = self.lagging(key);
+    pub(super) fn end_drive(&mut self, place: Place) {
+        let Some(drive) = self.passive(place).and_then(|passive| passive.drive.take()) else { return };
+        let remaining = self.lagging(place);
         drive.end(remaining);
     }
 }

@@ -26,6 +26,7 @@ pub use settle::{Outcome, Outcomes, Settlement, Word};
 use crate::journey::subscriber::lane::Sweeping;
 use crate::journey::subscriber::passive::Passive;
 use crate::journey::worker::Worker;
+use crate::journey::worker::subscribers::Place;
 
 /// What a passive subscription is asked for.
 pub enum Ask {
@@ -46,35 +47,35 @@ pub enum Ask {
 impl Worker {
     /// Does what a passive subscription, or one that has leases, is asked for.
     pub fn passive_ask(&mut self, number: SubscriptionNumber, ask: Ask) {
-        let key = self.by_number.get(&number).copied();
+        let place = self.subscribers.find(number);
         match ask {
-            Ask::Deliver(order, reply) => self.begin_drive(key, order, reply),
+            Ask::Deliver(order, reply) => self.begin_drive(place, order, reply),
             Ask::Halt => {
-                if let Some(key) = key {
-                    self.halt_drive(key);
+                if let Some(place) = place {
+                    self.halt_drive(place);
                 }
             }
-            Ask::Reserve(reservation) => self.reserve(key, reservation),
-            Ask::Settle(settlements, reply) => self.settle_leases(key, number, settlements, reply),
-            Ask::EndLeases(reply) => self.end_leases(key, reply),
-            Ask::Stream(order, reply) => self.open_stream(key, order, reply),
+            Ask::Reserve(reservation) => self.reserve(place, reservation),
+            Ask::Settle(settlements, reply) => self.settle_leases(place, number, settlements, reply),
+            Ask::EndLeases(reply) => self.end_leases(place, reply),
+            Ask::Stream(order, reply) => self.open_stream(place, order, reply),
         }
     }
 
     /// Something may be there to take. True if the subscription may stand in its host's queue for it.
-    pub fn passive_turn(&mut self, key: usize) -> bool {
-        self.hand_out(key);
-        self.drive_may_end(key);
-        self.passive(key).is_some_and(|passive| passive.drive.is_some())
+    pub fn passive_turn(&mut self, place: Place) -> bool {
+        self.hand_out(place);
+        self.drive_may_end(place);
+        self.passive(place).is_some_and(|passive| passive.drive.is_some())
     }
 
-    fn passive(&mut self, key: usize) -> Option<&mut Passive> {
-        self.subscribers.get_mut(key)?.passive.as_deref_mut()
+    fn passive(&mut self, place: Place) -> Option<&mut Passive> {
+        self.subscribers.get_mut(place)?.passive.as_deref_mut()
     }
 
     /// The mode of a subscription may have changed. Whoever waited for a passive one is answered.
-    pub fn change_mode(&mut self, key: usize) {
-        let Some(subscriber) = self.subscribers.get_mut(key) else { return };
+    pub fn change_mode(&mut self, place: Place) {
+        let Some(subscriber) = self.subscribers.get_mut(place) else { return };
         let wanted = subscriber.compiled.spec.mode == flare_model::subscription::Mode::Passive;
         if wanted == subscriber.passive.is_some() {
             return;
@@ -84,8 +85,8 @@ impl Worker {
         if wanted {
             subscriber.passive = Some(Box::default());
         } else {
-            self.end_drive(key);
-            let subscriber = &mut self.subscribers[key];
+            self.end_drive(place);
+            let subscriber = &mut self.subscribers[place];
             let passive = subscriber.passive.take().unwrap_or_default();
             for reservation in passive.reservations {
                 let _ = reservation.reply.send(Ok(Default::default()));
@@ -95,10 +96,10 @@ impl Worker {
 
     /// A feed at the end of its lane may not have heard yet of a change that its origin was told is accepted: the bell
     /// is on its way, and whoever asks now must not be told that there is nothing.
-    fn look_at_the_ends(&mut self, key: usize) {
-        let subscriber = &mut self.subscribers[key];
+    fn look_at_the_ends(&mut self, place: Place) {
+        let subscriber = &mut self.subscribers[place];
         for lane in subscriber.lanes.numbers() {
-            let slot = &subscriber.lanes[usize::from(lane)];
+            let slot = &subscriber.lanes[lane];
             // It stays parked, and the bell finds it there.
             if slot.parked.is_some() && slot.tail.head() > slot.feed.position() {
                 subscriber.mark_unread(lane);
@@ -108,17 +109,17 @@ impl Worker {
 
     /// Whether something of a subscription is on its way from the store or to it, so that there may be something to
     /// take in a moment.
-    fn is_loading(&self, key: usize) -> bool {
-        self.subscribers[key].lanes.iter().any(|slot| {
+    fn is_loading(&self, place: Place) -> bool {
+        self.subscribers[place].lanes.iter().any(|slot| {
             let sweeps = slot.sweeping == Sweeping::Reads;
             slot.loading || slot.wants_record || sweeps || slot.fetching > 0 || !slot.swept.is_empty()
         })
     }
 
     /// Whether there is nothing to take until something happens that is not under way.
-    fn is_idle(&self, key: usize) -> bool {
-        let subscriber = &self.subscribers[key];
-        let unread = !subscriber.unread.is_empty() && self.may_read(key);
-        subscriber.due.is_empty() && !unread && !self.is_loading(key)
+    fn is_idle(&self, place: Place) -> bool {
+        let subscriber = &self.subscribers[place];
+        let unread = !subscriber.unread.is_empty() && self.may_read(place);
+        subscriber.due.is_empty() && !unread && !self.is_loading(place)
     }
 }

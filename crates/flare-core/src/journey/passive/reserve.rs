@@ -14,6 +14,7 @@ use crate::journey::subscriber::passive::reservation::{Handout, Receipt, Reserva
 use crate::journey::subscriber::passive::stream::StreamEvent;
 use crate::journey::subscriber::passive::token::Token;
 use crate::journey::worker::Worker;
+use crate::journey::worker::subscribers::Place;
 use crate::notification::change::Change;
 use crate::notification::message as notification;
 
@@ -28,66 +29,66 @@ enum To {
 type Taken = (u8, Attempt, Arc<Change>);
 
 impl Worker {
-    pub(super) fn reserve(&mut self, key: Option<usize>, reservation: Reservation) {
-        let refused = match key {
+    pub(super) fn reserve(&mut self, place: Option<Place>, reservation: Reservation) {
+        let refused = match place {
             None => Some(Refused::Gone),
-            Some(key) => self.no_room_to_wait(key),
+            Some(place) => self.no_room_to_wait(place),
         };
         if let Some(refused) = refused {
             let _ = reservation.reply.send(Err(refused));
-        } else if let Some(key) = key
-            && let Some(passive) = self.passive(key)
+        } else if let Some(place) = place
+            && let Some(passive) = self.passive(place)
         {
             passive.reservations.push_back(reservation);
-            self.look_at_the_ends(key);
-            self.ready(key);
+            self.look_at_the_ends(place);
+            self.ready(place);
         }
     }
 
     /// Why one more cannot wait here, if so. Those who left make room.
-    pub(super) fn no_room_to_wait(&mut self, key: usize) -> Option<Refused> {
+    pub(super) fn no_room_to_wait(&mut self, place: Place) -> Option<Refused> {
         let limit = self.tools.limits.passive.waiters;
-        let Some(passive) = self.passive(key) else { return Some(Refused::Active) };
+        let Some(passive) = self.passive(place) else { return Some(Refused::Active) };
         passive.forget_those_who_left();
         (passive.reservations.len() + passive.streams.len() >= limit).then_some(Refused::Full)
     }
 
     /// Gives those who wait what there is, each in turn.
-    pub(super) fn hand_out(&mut self, key: usize) {
-        let Some(passive) = self.passive(key) else { return };
+    pub(super) fn hand_out(&mut self, place: Place) {
+        let Some(passive) = self.passive(place) else { return };
         if passive.serving || passive.reservations.is_empty() && passive.streams.is_empty() {
             return;
         }
         passive.serving = true;
         passive.forget_those_who_left();
         let mut batches = Vec::new();
-        self.take_for_reservations(key, &mut batches);
-        self.take_for_streams(key, &mut batches);
+        self.take_for_reservations(place, &mut batches);
+        self.take_for_streams(place, &mut batches);
         // Only now: a lane that waits for its record is not read.
         for (taken, lease, to) in batches {
-            self.lease_batch(key, taken, lease, to);
+            self.lease_batch(place, taken, lease, to);
         }
-        if let Some(passive) = self.passive(key) {
+        if let Some(passive) = self.passive(place) {
             passive.serving = false;
         }
     }
 
-    fn take_for_reservations(&mut self, key: usize, batches: &mut Vec<(Vec<Taken>, Duration, To)>) {
-        while let Some(first) = self.passive(key).and_then(|passive| passive.reservations.front()) {
+    fn take_for_reservations(&mut self, place: Place, batches: &mut Vec<(Vec<Taken>, Duration, To)>) {
+        while let Some(first) = self.passive(place).and_then(|passive| passive.reservations.front()) {
             let quantity = first.quantity;
-            let taken = self.take_up_to(key, quantity);
+            let taken = self.take_up_to(place, quantity);
             if taken.is_empty() {
                 break;
             }
             let Some(Reservation { lease, reply, .. }) =
-                self.passive(key).and_then(|passive| passive.reservations.pop_front())
+                self.passive(place).and_then(|passive| passive.reservations.pop_front())
             else {
                 break;
             };
             batches.push((taken, lease, To::Reservation(reply)));
         }
-        if self.nothing_for_now(key)
-            && let Some(passive) = self.passive(key)
+        if self.nothing_for_now(place)
+            && let Some(passive) = self.passive(place)
         {
             let (patient, rest) = std::mem::take(&mut passive.reservations)
                 .into_iter()
@@ -99,24 +100,24 @@ impl Worker {
         }
     }
 
-    fn take_for_streams(&mut self, key: usize, batches: &mut Vec<(Vec<Taken>, Duration, To)>) {
-        let count = self.passive(key).map_or(0, |passive| passive.streams.len());
+    fn take_for_streams(&mut self, place: Place, batches: &mut Vec<(Vec<Taken>, Duration, To)>) {
+        let count = self.passive(place).map_or(0, |passive| passive.streams.len());
         for index in 0..count {
-            let Some(passive) = self.passive(key) else { return };
+            let Some(passive) = self.passive(place) else { return };
             let stream = &mut passive.streams[index];
             let (room, lease) = (stream.room(), stream.lease);
-            let taken = self.take_up_to(key, room);
+            let taken = self.take_up_to(place, room);
             if taken.is_empty() {
                 continue;
             }
-            let Some(passive) = self.passive(key) else { return };
+            let Some(passive) = self.passive(place) else { return };
             let stream = &mut passive.streams[index];
             stream.takes(taken.iter().map(|(lane, attempt, _)| (*lane, attempt.ordinal)));
             let to = To::Stream(stream.events.clone());
             batches.push((taken, lease, to));
         }
         // The first in line is another one next time.
-        if let Some(passive) = self.passive(key)
+        if let Some(passive) = self.passive(place)
             && count > 1
         {
             passive.streams.rotate_left(1);
@@ -124,19 +125,19 @@ impl Worker {
     }
 
     /// Whether someone who does not wait is to be told that there is nothing.
-    fn nothing_for_now(&mut self, key: usize) -> bool {
+    fn nothing_for_now(&mut self, place: Place) -> bool {
         let now = self.tools.clock.monotonic();
         let stopping = self.stopping;
-        let subscriber = &mut self.subscribers[key];
+        let subscriber = &mut self.subscribers[place];
         let stands = subscriber.stands() || stopping;
         let slowed = !subscriber.rate_wait(now).is_zero();
-        stands || slowed || self.is_idle(key)
+        stands || slowed || self.is_idle(place)
     }
 
-    fn take_up_to(&mut self, key: usize, quantity: usize) -> Vec<Taken> {
+    fn take_up_to(&mut self, place: Place, quantity: usize) -> Vec<Taken> {
         let mut taken = Vec::new();
         while taken.len() < quantity
-            && let Some(next) = self.take_to_lease(key)
+            && let Some(next) = self.take_to_lease(place)
         {
             taken.push(next);
         }
@@ -145,30 +146,30 @@ impl Worker {
 
     /// The next attempt, as [`Worker::take`] would take it. How the endpoint fares makes no difference here, nor how
     /// many attempts are open: the client says itself how much it can take.
-    fn take_to_lease(&mut self, key: usize) -> Option<Taken> {
+    fn take_to_lease(&mut self, place: Place) -> Option<Taken> {
         let now = self.tools.clock.monotonic();
-        let subscriber = &mut self.subscribers[key];
+        let subscriber = &mut self.subscribers[place];
         if self.stopping || subscriber.stands() {
             return None;
         }
         let wait = subscriber.rate_wait(now);
         if !wait.is_zero() {
-            self.wake_at(key, now + wait);
+            self.wake_at(place, now + wait);
             return None;
         }
-        let taken = self.take_due(key).or_else(|| self.take_unread(key))?;
+        let taken = self.take_due(place).or_else(|| self.take_unread(place))?;
         // Until it is leased it counts as an attempt like any other.
-        self.subscribers[key].in_flight += 1;
-        self.subscribers[key].rate_take(now);
+        self.subscribers[place].in_flight += 1;
+        self.subscribers[place].rate_take(now);
         Some(taken)
     }
 
-    fn lease_batch(&mut self, key: usize, taken: Vec<Taken>, lease: Duration, to: To) {
-        let compiled = self.subscribers[key].compiled.clone();
+    fn lease_batch(&mut self, place: Place, taken: Vec<Taken>, lease: Duration, to: To) {
+        let compiled = self.subscribers[place].compiled.clone();
         let mut messages = Vec::with_capacity(taken.len());
         for (lane, attempt, change) in taken {
-            self.subscribers[key].in_flight -= 1;
-            let Some(token) = self.lease(key, lane, &attempt, lease) else { continue };
+            self.subscribers[place].in_flight -= 1;
+            let Some(token) = self.lease(place, lane, &attempt, lease) else { continue };
             // Whole: how it ends may be heard in another life, when nobody knows any more what was in it.
             let (now, room) = (self.tools.clock.now(), http::HeaderMap::new());
             let mut request = notification::request(&compiled, &change, &attempt, None, now, room);
@@ -177,7 +178,7 @@ impl Worker {
                 context.inject(tracer.leased(&compiled, context, first), request.headers_mut());
             }
             if compiled.spec.keeps_state() {
-                self.forget_state(key, lane, attempt.ordinal);
+                self.forget_state(place, lane, attempt.ordinal);
             }
             let (head, body) = request.into_parts();
             let id =
@@ -193,7 +194,7 @@ impl Worker {
             });
         }
         let documents = messages.iter().map(|message| (message.token.lane, message.token.ordinal)).collect();
-        let durable = self.once_durable(key, documents);
+        let durable = self.once_durable(place, documents);
         let (number, worker) = (compiled.number, self.handle());
         self.tasks.spawn_local(async move {
             if durable.await.is_err() {

@@ -12,6 +12,7 @@ use crate::journey::merge::Merge;
 use crate::journey::reading::sweeping;
 use crate::journey::subscriber::passive::token::Token;
 use crate::journey::worker::Worker;
+use crate::journey::worker::subscribers::Place;
 
 /// How a lease ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +91,7 @@ impl Worker {
     /// Ends leases by the word of a client. Answered once that is durable.
     pub(super) fn settle_leases(
         &mut self,
-        key: Option<usize>,
+        place: Option<Place>,
         number: SubscriptionNumber,
         settlements: Vec<Settlement>,
         reply: oneshot::Sender<Outcomes>,
@@ -100,9 +101,9 @@ impl Worker {
         let mut ended = Vec::new();
         for Settlement { token, word } in settlements {
             let known = token.filter(|token| token.number == number);
-            outcomes.push(match (key, known) {
-                (Some(key), Some(token)) if self.is_out(key, &token) => {
-                    self.end_lease(key, token.lane, token.ordinal, word);
+            outcomes.push(match (place, known) {
+                (Some(place), Some(token)) if self.is_out(place, &token) => {
+                    self.end_lease(place, token.lane, token.ordinal, word);
                     ended.push((token.lane, token.ordinal));
                     Outcome::Settled
                 }
@@ -110,23 +111,23 @@ impl Worker {
                 _ => Outcome::Unknown,
             });
         }
-        let Some(key) = key.filter(|_| !ended.is_empty()) else {
+        let Some(place) = place.filter(|_| !ended.is_empty()) else {
             let _ = reply.send(Outcomes(outcomes));
             return;
         };
-        let durable = self.once_durable(key, ended);
+        let durable = self.once_durable(place, ended);
         self.tasks.spawn_local(async move {
             if durable.await.is_ok() {
                 let _ = reply.send(Outcomes(outcomes));
             }
         });
-        sweeping::go_on(self, key);
-        self.ready(key);
+        sweeping::go_on(self, place);
+        self.ready(place);
     }
 
     /// Whether the lease of a token is out.
-    pub(super) fn is_out(&self, key: usize, token: &Token) -> bool {
-        let subscriber = &self.subscribers[key];
+    pub(super) fn is_out(&self, place: Place, token: &Token) -> bool {
+        let subscriber = &self.subscribers[place];
         let slot = subscriber.lanes.get(token.lane);
         let standing = slot.and_then(|slot| slot.feed.leased(token.ordinal));
         standing.and_then(|standing| Token::of(subscriber.compiled.number, token.lane, standing))
@@ -134,10 +135,10 @@ impl Worker {
     }
 
     /// Ends a lease that is out.
-    pub(super) fn end_lease(&mut self, key: usize, lane: u8, ordinal: Ordinal, word: Word) {
+    pub(super) fn end_lease(&mut self, place: Place, lane: u8, ordinal: Ordinal, word: Word) {
         let now = self.now();
-        let subscriber = &mut self.subscribers[key];
-        let feed = &mut subscriber.lanes[usize::from(lane)].feed;
+        let subscriber = &mut self.subscribers[place];
+        let feed = &mut subscriber.lanes[lane].feed;
         let Some(trouble) = feed.leased(ordinal).and_then(|standing| standing.trouble.as_deref()) else {
             return;
         };
@@ -159,21 +160,21 @@ impl Worker {
             }
         }
         feed.settle(ordinal, verdict);
-        self.lease_ended(key, lane, ordinal);
+        self.lease_ended(place, lane, ordinal);
     }
 
     /// Leases that nobody was there to take are taken back.
     pub(super) fn take_back(&mut self, number: SubscriptionNumber, tokens: &[Token]) {
         let now = self.now();
-        let Some(&key) = self.by_number.get(&number) else { return };
+        let Some(place) = self.subscribers.find(number) else { return };
         for token in tokens {
-            if self.is_out(key, token) {
-                let feed = &mut self.subscribers[key].lanes[usize::from(token.lane)].feed;
-                feed.take_back(token.ordinal, now);
-                self.lease_ended(key, token.lane, token.ordinal);
+            if self.is_out(place, token) {
+                let Some(slot) = self.subscribers.lane_mut(place, token.lane) else { continue };
+                slot.feed.take_back(token.ordinal, now);
+                self.lease_ended(place, token.lane, token.ordinal);
             }
         }
-        self.ready(key);
+        self.ready(place);
     }
 }
 

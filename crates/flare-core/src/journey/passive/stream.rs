@@ -9,46 +9,47 @@ use crate::journey::subscriber::passive::message::Message;
 use crate::journey::subscriber::passive::refused::Refused;
 use crate::journey::subscriber::passive::stream::{Open, Stream, StreamEvent, StreamOrder};
 use crate::journey::worker::Worker;
+use crate::journey::worker::subscribers::Place;
 
 impl Worker {
     pub(super) fn open_stream(
         &mut self,
-        key: Option<usize>,
+        place: Option<Place>,
         order: StreamOrder,
         reply: oneshot::Sender<Result<Open, Refused>>,
     ) {
-        let refused = match key {
+        let refused = match place {
             None => Some(Refused::Gone),
-            Some(key) => self.no_room_to_wait(key),
+            Some(place) => self.no_room_to_wait(place),
         };
-        let (Some(key), None) = (key, refused) else {
+        let (Some(place), None) = (place, refused) else {
             let _ = reply.send(Err(refused.unwrap_or(Refused::Gone)));
             return;
         };
         let acknowledged = match &order.last_event_id {
-            Some(id) => self.acknowledge(key, id),
+            Some(id) => self.acknowledge(place, id),
             None => Some(Vec::new()),
         };
-        let Some(passive) = self.passive(key) else { return };
+        let Some(passive) = self.passive(place) else { return };
         let (stream, received) = Stream::open(passive.history.next_stream(), &order);
         passive.streams.push(stream);
         let open = Open { events: received, acknowledged: acknowledged.as_ref().map(Vec::len) };
-        let durable = self.once_durable(key, acknowledged.unwrap_or_default());
+        let durable = self.once_durable(place, acknowledged.unwrap_or_default());
         self.tasks.spawn_local(async move {
             if durable.await.is_ok() {
                 let _ = reply.send(Ok(open));
             }
         });
-        self.ready(key);
+        self.ready(place);
     }
 
     /// Settles everything that a stream sent up to `id` and that is still out.
-    fn acknowledge(&mut self, key: usize, id: &str) -> Option<Vec<(u8, Ordinal)>> {
-        let tokens = self.passive(key)?.history.up_to(id)?;
+    fn acknowledge(&mut self, place: Place, id: &str) -> Option<Vec<(u8, Ordinal)>> {
+        let tokens = self.passive(place)?.history.up_to(id)?;
         let mut settled = Vec::new();
         for token in tokens {
-            if self.is_out(key, &token) {
-                self.end_lease(key, token.lane, token.ordinal, Word::Success);
+            if self.is_out(place, &token) {
+                self.end_lease(place, token.lane, token.ordinal, Word::Success);
                 settled.push((token.lane, token.ordinal));
             }
         }
@@ -63,7 +64,7 @@ impl Worker {
         messages: Vec<Message>,
     ) -> Vec<Message> {
         let limit = self.tools.limits.waiting_limit;
-        let passive = self.by_number.get(&number).copied().and_then(|key| self.passive(key));
+        let passive = self.subscribers.find(number).and_then(|place| self.passive(place));
         let Some(passive) = passive else { return messages };
         passive.send_to_stream(events, messages, limit)
     }

@@ -16,6 +16,7 @@ use crate::journey::reading::sweeping;
 use crate::journey::subscriber::lane::FeedLane;
 use crate::journey::subscriber::lane::Looked;
 use crate::journey::worker::Worker;
+use crate::journey::worker::subscribers::Place;
 use crate::notification::change::Change;
 
 /// What became of a document that was due.
@@ -48,9 +49,9 @@ impl FeedLane {
 
 impl Worker {
     /// Decides on the next revision of a document that waits.
-    pub fn take_revision(&mut self, key: usize, lane: u8, ordinal: Ordinal) -> Due {
+    pub fn take_revision(&mut self, place: Place, lane: u8, ordinal: Ordinal) -> Due {
         let block = self.tools.limits.issue_block;
-        let slot = &mut self.subscribers[key].lanes[usize::from(lane)];
+        let Some(slot) = self.subscribers.lane_mut(place, lane) else { return Due::Nothing };
         let looked = slot.looked.remove(&ordinal);
         let Some(from) = slot.feed.owed_from(ordinal) else { return Due::Nothing };
         let since = slot.feed.since();
@@ -76,10 +77,10 @@ impl Worker {
             Some(Looked { from, change, head })
         };
         let Some(looked) = looked.filter(holds).or_else(recent) else {
-            if !self.subscribers[key].may_fetch() {
+            if !self.subscribers[place].may_fetch() {
                 return Due::Later;
             }
-            self.look(key, lane, ordinal, from, since.unwrap_or(Feed::NOTHING_OLDER));
+            self.look(place, lane, ordinal, from, since.unwrap_or(Feed::NOTHING_OLDER));
             return Due::Nothing;
         };
         if let Some(change) = &looked.change
@@ -90,39 +91,41 @@ impl Worker {
             return Due::Marks;
         }
         let mut state = None;
-        if self.subscribers[key].compiled.spec.keeps_state()
+        if self.subscribers[place].compiled.spec.keeps_state()
             && let Some(change) = &looked.change
         {
-            let Some(known) = self.state_before(key, lane, change.row(), Waiting::Retry) else {
-                self.subscribers[key].lanes[usize::from(lane)].looked.insert(ordinal, looked);
+            let Some(known) = self.state_before(place, lane, change.row(), Waiting::Retry) else {
+                if let Some(slot) = self.subscribers.lane_mut(place, lane) {
+                    slot.looked.insert(ordinal, looked);
+                }
                 return Due::Nothing;
             };
             state = known;
         }
-        let subscriber = &mut self.subscribers[key];
-        let feed = &mut subscriber.lanes[usize::from(lane)].feed;
+        let subscriber = &mut self.subscribers[place];
+        let feed = &mut subscriber.lanes[lane].feed;
         let (change, clock) = (looked.change.as_deref(), &*self.tools.clock);
         let next = interest::next_revision(&subscriber.compiled, feed, ordinal, change, state, clock);
-        self.mark_dirty(key, lane, false);
+        self.mark_dirty(place, lane, false);
         match (next, looked.change) {
             (Next::Send(attempt), Some(change)) => return Due::Job(attempt, change),
-            (Next::Passed, _) => self.owe_next(key, lane, ordinal),
-            _ => sweeping::go_on(self, key),
+            (Next::Passed, _) => self.owe_next(place, lane, ordinal),
+            _ => sweeping::go_on(self, place),
         }
         Due::Nothing
     }
 
     /// The next revision of a document goes out once the record is durable that says so; so that is written soon.
-    pub fn owe_next(&mut self, key: usize, lane: u8, ordinal: Ordinal) {
-        self.subscribers[key].lanes[usize::from(lane)].swept.push(ordinal);
-        self.hurry(key, lane);
+    pub fn owe_next(&mut self, place: Place, lane: u8, ordinal: Ordinal) {
+        if let Some(slot) = self.subscribers.lane_mut(place, lane) {
+            slot.swept.push(ordinal);
+        }
+        self.hurry(place, lane);
     }
 
     /// Looks for the next revision in the store; the document is due again when it is found.
-    fn look(&mut self, key: usize, lane: u8, ordinal: Ordinal, from: Seq, since: Seq) {
-        let subscriber = &mut self.subscribers[key];
-        let number = subscriber.compiled.number;
-        let slot = &mut subscriber.lanes[usize::from(lane)];
+    fn look(&mut self, place: Place, lane: u8, ordinal: Ordinal, from: Seq, since: Seq) {
+        let Some(slot) = self.subscribers.lane_mut(place, lane) else { return };
         slot.fetching += 1;
         let (id, era) = (slot.tail.lane(), slot.era);
         let (worker, tools) = (self.handle(), self.tools.clone());
@@ -130,11 +133,11 @@ impl Worker {
             let read = || tools.pages.next_revision(id, since, ordinal, from);
             let Some((change, head)) = insist(&tools, read).await else { return };
             let mut worker = worker.borrow_mut();
-            if let Some(slot) = worker.slot_of_era((key, number, lane), era) {
+            if let Some(slot) = worker.slot_of_era(place.feed(lane), era) {
                 slot.fetching -= 1;
                 slot.looked.insert(ordinal, Looked { from, change, head });
             }
-            worker.due_again(key, number, lane, ordinal);
+            worker.due_again(place, lane, ordinal);
         });
     }
 
@@ -145,8 +148,8 @@ impl Worker {
         lane: u8,
         revisions: &[OlderRevision],
     ) -> Vec<(Ordinal, Seq)> {
-        let Some(&key) = self.by_number.get(&number) else { return Vec::new() };
-        let Some(slot) = self.subscribers[key].lanes.get_mut(lane) else { return Vec::new() };
+        let Some(place) = self.subscribers.find(number) else { return Vec::new() };
+        let Some(slot) = self.subscribers.lane_mut(place, lane) else { return Vec::new() };
         let Some(since) = slot.feed.since() else { return Vec::new() };
         let mut lost = Vec::new();
         for kept in revisions.iter().filter(|kept| kept.until > since) {
@@ -156,7 +159,7 @@ impl Worker {
             }
         }
         slot.feed.lose(&lost);
-        self.mark_dirty(key, lane, false);
+        self.mark_dirty(place, lane, false);
         lost
     }
 }

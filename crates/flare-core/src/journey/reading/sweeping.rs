@@ -12,7 +12,8 @@ use crate::journey::subscriber::lane::FeedLane;
 use crate::journey::subscriber::lane::Sweeping;
 use crate::journey::subscriber::pace::WAITING_WHILE_STRUGGLING;
 use crate::journey::worker::Worker;
-use crate::journey::worker::unrecorded::FeedKey;
+use crate::journey::worker::subscribers::FeedPlace;
+use crate::journey::worker::subscribers::Place;
 use crate::notification::change::Change;
 
 /// A sweep hands over more when fewer than so many documents of the subscription wait to be taken.
@@ -79,9 +80,9 @@ impl Circumstances {
 
 /// Lets the sweep of a subscription go on, if there is one, it is not at work, and there is room. Its lanes are
 /// swept one after the other, so that a sweep never fills the room that live work needs.
-pub fn go_on(worker: &mut Worker, key: usize) {
+pub fn go_on(worker: &mut Worker, place: Place) {
     let (stopping, limits) = (worker.stopping, worker.tools.limits);
-    let Some(subscriber) = worker.subscribers.get_mut(key) else { return };
+    let Some(subscriber) = worker.subscribers.get_mut(place) else { return };
     if subscriber.lanes.noted().sweeping == 0 {
         return;
     }
@@ -90,19 +91,18 @@ pub fn go_on(worker: &mut Worker, key: usize) {
         // lane is about to leave: whoever serves it next looks, and here `Worker::let_go` for the others.
         return;
     };
-    let number = subscriber.compiled.number;
     let circumstances = Circumstances {
         stopping,
         stands: subscriber.stands(),
-        reads: subscriber.lanes[usize::from(lane)].sweeping == Sweeping::Reads,
-        records: subscriber.lanes[usize::from(lane)].wants_record,
+        reads: subscriber.lanes[lane].sweeping == Sweeping::Reads,
+        records: subscriber.lanes[lane].wants_record,
         struggling: subscriber.fortune.struggling() && subscriber.passive.is_none(),
         waiting: subscriber.waiting(),
         leased: subscriber.leases.as_ref().map_or(0, |leases| leases.out()),
         limit: limits.waiting_limit,
     };
     let Ok(room) = circumstances.room() else { return };
-    let slot = &mut subscriber.lanes[usize::from(lane)];
+    let slot = &mut subscriber.lanes[lane];
     let Some(sweep) = slot.feed.sweeping() else { return };
     slot.sweeping = Sweeping::Reads;
     let (after, upto, id, era) = (sweep.position, sweep.end, slot.tail.lane(), slot.era);
@@ -110,20 +110,20 @@ pub fn go_on(worker: &mut Worker, key: usize) {
     worker.tasks.spawn_local(async move {
         let read = || tools.pages.sweep(id, after, upto, room);
         let Some(page) = insist(&tools, read).await else { return };
-        let filled = fill(&mut handle.borrow_mut(), (key, number, lane), era, after, page);
+        let filled = fill(&mut handle.borrow_mut(), place.feed(lane), era, after, page);
         if filled == Page::Busy {
             tokio::time::sleep(RECESS).await;
         }
         let mut worker = handle.borrow_mut();
-        let Some(slot) = worker.slot_of_era((key, number, lane), era) else { return };
+        let Some(slot) = worker.slot_of_era(place.feed(lane), era) else { return };
         slot.sweeping = match filled {
             Page::Whole | Page::Busy => Sweeping::Rests,
             Page::Before(ordinal) => Sweeping::Before(ordinal),
         };
-        go_on(&mut worker, key);
+        go_on(&mut worker, place);
         // The end of a lease may be far. Whoever asks now need not wait for that.
         if matches!(filled, Page::Before(_)) {
-            worker.ready(key);
+            worker.ready(place);
         }
     });
 }
@@ -136,8 +136,8 @@ impl Worker {
         kind: SweepKind,
         replay: u64,
     ) -> bool {
-        let Some(&key) = self.by_number.get(&number) else { return false };
-        let lanes = &mut self.subscribers[key].lanes;
+        let Some(place) = self.subscribers.find(number) else { return false };
+        let lanes = &mut self.subscribers[place].lanes;
         if lanes.iter().any(|lane| lane.feed.sweeping().is_some()) {
             return false;
         }
@@ -145,9 +145,9 @@ impl Worker {
             lane.feed.start_sweep(kind, replay);
         }
         for lane in lanes.numbers() {
-            self.mark_dirty(key, lane, false);
+            self.mark_dirty(place, lane, false);
         }
-        go_on(self, key);
+        go_on(self, place);
         true
     }
 }
@@ -172,11 +172,11 @@ enum Page {
 
 /// Hands a page over, up to the first document that is in flight, or until its expressions have had the thread for
 /// long enough.
-fn fill(worker: &mut Worker, feed: FeedKey, era: Era, after: Seq, page: flare_provider::Page) -> Page {
-    let (key, number, lane) = feed;
+fn fill(worker: &mut Worker, feed: FeedPlace, era: Era, after: Seq, page: flare_provider::Page) -> Page {
+    let FeedPlace { place, lane } = feed;
     let now = worker.now();
     let (clock, tools) = (worker.tools.clock.clone(), worker.tools.clone());
-    let Some(subscriber) = worker.subscriber(key, number) else { return Page::Whole };
+    let Some(subscriber) = worker.subscribers.get_mut(place) else { return Page::Whole };
     let compiled = subscriber.compiled.clone();
     let Some(slot) = subscriber.lanes.get_mut(lane).filter(|slot| slot.era == era) else {
         return Page::Whole;
@@ -227,7 +227,7 @@ fn fill(worker: &mut Worker, feed: FeedKey, era: Era, after: Seq, page: flare_pr
     let moved = slot.feed.sweeping().is_none_or(|sweep| sweep.position != after);
     let urgent = !slot.swept.is_empty();
     if moved || urgent {
-        worker.mark_dirty(key, lane, urgent);
+        worker.mark_dirty(place, lane, urgent);
     }
     filled
 }

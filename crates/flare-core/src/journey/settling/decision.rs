@@ -11,11 +11,12 @@ use flare_model::time::Timestamp;
 use crate::journey::subscriber::Standstill;
 use crate::journey::subscriber::decision::Decision;
 use crate::journey::worker::Worker;
+use crate::journey::worker::subscribers::Place;
 
 impl Worker {
     /// A subscription begins nothing from now on and is to be disabled.
-    pub(in crate::journey) fn decide(&mut self, key: usize, reason: String, at: Timestamp) {
-        let subscriber = &mut self.subscribers[key];
+    pub(in crate::journey) fn decide(&mut self, place: Place, reason: String, at: Timestamp) {
+        let Some(subscriber) = self.subscribers.get_mut(place) else { return };
         subscriber.stand(Standstill::Disabled, at);
         subscriber.decision = Some(Box::new(Decision { reason, at }));
         self.decided.insert(subscriber.compiled.number);
@@ -25,21 +26,21 @@ impl Worker {
     /// The decision about a subscription is durable, or somebody overruled it, or the subscription is not here any more.
     pub(in crate::journey) fn forget_decision(&mut self, number: SubscriptionNumber) {
         if self.decided.remove(&number)
-            && let Some(&key) = self.by_number.get(&number)
+            && let Some(subscriber) = self.subscribers.of_mut(number)
         {
-            self.subscribers[key].decision = None;
+            subscriber.decision = None;
         }
     }
 
     /// What was decided about a subscription and is not durable yet.
     pub(in crate::journey) fn decision(&self, number: SubscriptionNumber) -> Option<Decision> {
-        let subscriber = &self.subscribers[*self.by_number.get(&number)?];
+        let subscriber = self.subscribers.of(number)?;
         subscriber.decision.as_deref().cloned()
     }
 
     /// The subscriptions about which something was decided that is not durable yet.
     pub(in crate::journey) fn decided(&self) -> Vec<SubscriptionId> {
-        let keys = self.decided.iter().filter_map(|number| self.by_number.get(number));
-        keys.map(|key| self.subscribers[*key].compiled.id.clone()).collect()
+        let decided = self.decided.iter().filter_map(|number| self.subscribers.of(*number));
+        decided.map(|subscriber| subscriber.compiled.id.clone()).collect()
     }
 }

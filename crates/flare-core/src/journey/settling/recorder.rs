@@ -11,8 +11,8 @@ use flare_model::feed::{Receipt, Taken};
 use flare_provider::{Conflict, ErrorKind, FeedWrite};
 
 use crate::journey::worker::Worker;
+use crate::journey::worker::subscribers::FeedPlace;
 use crate::journey::worker::unrecorded::Batch;
-use crate::journey::worker::unrecorded::FeedKey;
 
 /// Feeds in one write: small enough that documents committed beside it do not wait long.
 const BATCH: usize = 256;
@@ -93,11 +93,10 @@ pub async fn finish(worker: &Rc<RefCell<Worker>>, recorder: tokio::task::JoinHan
 
 /// Writes everything that is left: the end of a clean stop.
 pub async fn write_all(worker: &Rc<RefCell<Worker>>) {
-    let entries: Vec<FeedKey> = {
+    let entries: Vec<FeedPlace> = {
         let worker = worker.borrow();
-        let lanes = worker.subscribers.iter().flat_map(|(key, subscriber)| {
-            let number = subscriber.compiled.number;
-            subscriber.lanes.iter().map(move |lane| (key, number, lane.id.lane))
+        let lanes = worker.subscribers.iter().flat_map(|(place, subscriber)| {
+            subscriber.lanes.iter().map(move |lane| place.feed(lane.id.lane))
         });
         lanes.collect()
     };
@@ -108,7 +107,7 @@ pub async fn write_all(worker: &Rc<RefCell<Worker>>) {
 
 /// Returns whether it is durable; if not, nothing ever will be, and the node was told. `all`: none of these feeds is in
 /// the recorder's list any more.
-async fn write(worker: &Rc<RefCell<Worker>>, batch: &[FeedKey], all: bool) -> bool {
+async fn write(worker: &Rc<RefCell<Worker>>, batch: &[FeedPlace], all: bool) -> bool {
     let tools = worker.borrow().tools.clone();
     let (writes, entries) = collect(&mut worker.borrow_mut(), batch, all);
     if writes.is_empty() {
@@ -149,13 +148,17 @@ async fn write(worker: &Rc<RefCell<Worker>>, batch: &[FeedKey], all: bool) -> bo
 }
 
 /// The records of some feeds, and what says for each that it was taken.
-fn collect(worker: &mut Worker, batch: &[FeedKey], all: bool) -> (Vec<FeedWrite>, Vec<(FeedKey, Receipt)>) {
+fn collect(
+    worker: &mut Worker,
+    batch: &[FeedPlace],
+    all: bool,
+) -> (Vec<FeedWrite>, Vec<(FeedPlace, Receipt)>) {
     let epoch = worker.tools.epoch;
     let mut writes = Vec::with_capacity(batch.len());
     let mut entries = Vec::with_capacity(batch.len());
     for entry in batch {
-        let (key, number, lane) = *entry;
-        let Some(subscriber) = worker.subscriber(key, number) else { continue };
+        let FeedPlace { place, lane } = *entry;
+        let Some(subscriber) = worker.subscribers.get_mut(place) else { continue };
         let Some(slot) = subscriber.lanes.get_mut(lane) else { continue };
         // Where it stays in the list, it is found there with nothing to record, or with what comes until then.
         slot.dirty &= !all;
@@ -175,18 +178,18 @@ fn collect(worker: &mut Worker, batch: &[FeedKey], all: bool) -> (Vec<FeedWrite>
 
 impl Worker {
     /// A feed's record is durable: whatever waited for it goes on.
-    fn recorded(&mut self, feed: FeedKey, receipt: Receipt) {
-        let (key, number, lane) = feed;
-        let Some(subscriber) = self.subscriber(key, number) else { return };
+    fn recorded(&mut self, feed: FeedPlace, receipt: Receipt) {
+        let FeedPlace { place, lane } = feed;
+        let Some(subscriber) = self.subscribers.get_mut(place) else { return };
         let Some(slot) = subscriber.lanes.get_mut(lane) else { return };
         slot.feed.recorded(receipt);
-        self.record_what_changed(key, lane);
+        self.record_what_changed(place, lane);
         self.goes_on(feed);
     }
 
     /// All that something of a feed waited for is durable.
-    fn goes_on(&mut self, (key, number, lane): FeedKey) {
-        let Some(subscriber) = self.subscriber(key, number) else { return };
+    fn goes_on(&mut self, FeedPlace { place, lane }: FeedPlace) {
+        let Some(subscriber) = self.subscribers.get_mut(place) else { return };
         let Some(slot) = subscriber.lanes.get_mut(lane) else { return };
         // What was asked for while the record was under way waits for the next one.
         let (later, now) = slot.swept.drain(..).partition(|ordinal| slot.feed.is_unrecorded(*ordinal));
@@ -197,10 +200,10 @@ impl Worker {
             subscriber.mark_unread(lane);
         }
         if subscriber.leases.is_some() {
-            self.leases_recorded(key, lane);
+            self.leases_recorded(place, lane);
         }
-        crate::journey::reading::sweeping::go_on(self, key);
-        self.ready(key);
+        crate::journey::reading::sweeping::go_on(self, place);
+        self.ready(place);
     }
 }
 
@@ -216,12 +219,12 @@ mod tests {
     use crate::journey::subscriber::Standstill;
     use crate::journey::testing::fixture::{Thread, marked};
 
-    fn feed(worker: &mut Worker, (key, _, lane): FeedKey) -> &mut Feed {
-        &mut worker.subscribers[key].lanes[usize::from(lane)].feed
+    fn feed(worker: &mut Worker, FeedPlace { place, lane }: FeedPlace) -> &mut Feed {
+        &mut worker.subscribers[place].lanes[lane].feed
     }
 
     /// What the recorder would write now.
-    fn next(worker: &mut Worker) -> (Vec<FeedWrite>, Vec<(FeedKey, Receipt)>) {
+    fn next(worker: &mut Worker) -> (Vec<FeedWrite>, Vec<(FeedPlace, Receipt)>) {
         let Batch { feeds, all, .. } = worker.unrecorded.take(true);
         collect(worker, &feeds, all)
     }
@@ -233,15 +236,15 @@ mod tests {
             let entry = thread.open(1, marked(50), Standstill::None);
             let mut worker = thread.worker.borrow_mut();
             let (reply, mut told) = oneshot::channel();
-            worker.record_now(entry.1, reply);
+            worker.record_now(entry.place.number(), reply);
             let Batch { feeds, all, waiters } = worker.unrecorded.take(true);
             assert!(collect(&mut worker, &feeds, all).0.is_empty(), "nothing has changed");
             waiters.into_iter().for_each(|waiter| waiter.send(()).expect("someone waits"));
             assert_eq!(told.try_recv(), Ok(()));
-            let subscriber = &worker.subscribers[entry.0];
+            let subscriber = &worker.subscribers[entry.place];
             assert!(!subscriber.lanes[0].wants_record, "and nothing waits for it");
             feed(&mut worker, entry).tally_mut().failed += 1;
-            worker.mark_dirty(entry.0, 0, true);
+            worker.mark_dirty(entry.place, 0, true);
             assert_eq!(next(&mut worker).0[0].record.issued, Seq(50));
         };
         LocalSet::new().run_until(all).await;
@@ -254,10 +257,10 @@ mod tests {
             let entry = thread.open(1, Saved::default(), Standstill::None);
             let mut worker = thread.worker.borrow_mut();
             feed(&mut worker, entry).want_issue(Seq(100));
-            worker.mark_dirty(entry.0, 0, false);
+            worker.mark_dirty(entry.place, 0, false);
             let (_, mut receipts) = next(&mut worker);
             let (reply, _told) = oneshot::channel();
-            worker.release(entry.1, vec![0], reply);
+            worker.release(entry.place.number(), vec![0], reply);
             let (entry, receipt) = receipts.pop().expect("a mark is asked for");
             worker.recorded(entry, receipt);
             let (writes, _) = next(&mut worker);
@@ -273,11 +276,11 @@ mod tests {
             let entry = thread.open(1, Saved::default(), Standstill::None);
             let mut worker = thread.worker.borrow_mut();
             feed(&mut worker, entry).want_issue(Seq(100));
-            worker.mark_dirty(entry.0, 0, false);
+            worker.mark_dirty(entry.place, 0, false);
             let (_, mut receipts) = next(&mut worker);
             let (entry, receipt) = receipts.pop().expect("a mark is asked for");
             worker.recorded(entry, receipt);
-            worker.stand(entry.1, Standstill::Paused, None);
+            worker.stand(entry.place.number(), Standstill::Paused, None);
             let (writes, _) = next(&mut worker);
             assert_eq!(writes.iter().map(|write| write.record.issued).collect::<Vec<_>>(), [Seq(0)]);
         };
@@ -311,7 +314,7 @@ mod tests {
             let mut worker = thread.worker.borrow_mut();
             // As the thread has it: the wall clock is rounded elsewhere.
             let now = worker.now();
-            worker.stand(entry.1, Standstill::None, Some(began));
+            worker.stand(entry.place.number(), Standstill::None, Some(began));
             let (writes, _) = next(&mut worker);
             let standing = writes[0].record.standings[0].trouble.as_ref().expect("it was tried");
             assert!(standing.first_attempt_at >= now, "a crash now must not have it given up");
@@ -326,9 +329,9 @@ mod tests {
             let patient = thread.open(1, Saved::default(), Standstill::None);
             let urgent = thread.open(2, Saved::default(), Standstill::None);
             let mut worker = thread.worker.borrow_mut();
-            let change = |worker: &mut Worker, entry: FeedKey| {
+            let change = |worker: &mut Worker, entry: FeedPlace| {
                 feed(worker, entry).tally_mut().failed += 1;
-                worker.mark_dirty(entry.0, 0, entry == urgent);
+                worker.mark_dirty(entry.place, 0, entry == urgent);
             };
             change(&mut worker, patient);
             for _ in 0..3 {

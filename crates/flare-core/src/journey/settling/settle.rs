@@ -26,9 +26,9 @@ impl Worker {
         let Notification { compiled, attempt, .. } = &job.notification;
         let jitter = || self.tools.chance.unit();
         let judgement = judge(&compiled.spec, attempt, &ending.heard(), times, jitter);
-        let Some(subscriber) = self.subscriber(job.key, job.notification.compiled.number) else { return };
+        let Some(subscriber) = self.subscribers.get_mut(job.place) else { return };
         // A document that was settled before is sent on request: how old it is tells nothing of how late it comes.
-        let settled = subscriber.lanes[usize::from(job.lane)].feed.cursor();
+        let settled = subscriber.lanes[job.lane].feed.cursor();
         let asked_for = job.notification.attempt.replay > 0
             || job.notification.attempt.attempts == 0 && job.notification.attempt.seq <= settled;
         let late = (!asked_for).then(|| times.ended.since(job.notification.change.document.updated_at));
@@ -41,7 +41,7 @@ impl Worker {
         }
         let gone = judgement.gone && subscriber.standstill == Standstill::None;
         if gone {
-            self.decide(job.key, "the client answered 410 Gone".to_owned(), times.ended);
+            self.decide(job.place, "the client answered 410 Gone".to_owned(), times.ended);
         } else {
             self.watch_fortune(&job, times);
         }
@@ -52,7 +52,7 @@ impl Worker {
     /// An attempt that was decided, and not begun because its host does not answer, waits without being counted.
     pub fn withhold(&mut self, mut job: Job, wait: Duration) {
         self.ended(&mut job);
-        let Some(subscriber) = self.subscriber(job.key, job.notification.compiled.number) else { return };
+        let Some(subscriber) = self.subscribers.get_mut(job.place) else { return };
         if let Some(drive) = subscriber.drive().filter(|_| job.driven) {
             drive.withheld();
         }
@@ -96,35 +96,36 @@ impl Worker {
         if self.stopping && self.in_flight == 0 {
             self.drained.notify_one();
         }
-        if let Some(subscriber) = self.subscriber(job.key, job.notification.compiled.number) {
+        if let Some(subscriber) = self.subscribers.get_mut(job.place) {
             subscriber.in_flight -= 1;
-            subscriber.lanes[usize::from(job.lane)].in_flight -= 1;
-            self.give_back(job.key);
+            subscriber.lanes[job.lane].in_flight -= 1;
+            self.give_back(job.place);
         }
     }
 
     /// The verdict goes to the feed; what follows from it is scheduled and recorded.
     fn conclude(&mut self, job: Job, verdict: Verdict) {
-        let Job { key, lane, notification: Notification { attempt, change, .. }, host, .. } = job;
+        let Job { place, lane, notification: Notification { attempt, change, .. }, host, .. } = job;
         let retry = matches!(verdict, Verdict::Retry { .. });
-        if self.subscribers[key].compiled.spec.keeps_state() {
-            self.keep_state(key, lane, &attempt, &change.document, &verdict);
+        if self.subscribers[place].compiled.spec.keeps_state() {
+            self.keep_state(place, lane, &attempt, &change.document, &verdict);
         }
-        let again = self.subscribers[key].lanes[usize::from(lane)].feed.settle(attempt.ordinal, verdict);
+        let Some(slot) = self.subscribers.lane_mut(place, lane) else { return };
+        let again = slot.feed.settle(attempt.ordinal, verdict);
         // Before anything else: what follows may look at all lanes, for somebody who waits in line.
-        self.mark_dirty(key, lane, false);
-        let subscriber = &mut self.subscribers[key];
+        self.mark_dirty(place, lane, false);
+        let subscriber = &mut self.subscribers[place];
         if again == Settled::Next {
-            self.owe_next(key, lane, attempt.ordinal);
+            self.owe_next(place, lane, attempt.ordinal);
         } else if again == Settled::Again {
             subscriber.due.push_front((lane, attempt.ordinal));
         } else if retry && subscriber.standstill != Standstill::Disabled {
-            self.schedule_retry(key, lane, attempt.ordinal);
+            self.schedule_retry(place, lane, attempt.ordinal);
         }
-        sweeping::go_on(self, key);
-        self.rest_when_quiet(key);
-        self.leave_when_drained(key, lane);
-        self.ready_for(key, host);
+        sweeping::go_on(self, place);
+        self.rest_when_quiet(place);
+        self.leave_when_drained(place, lane);
+        self.ready_for(place, host);
     }
 
     /// Whether a host answers. Returns for how long nothing was sent to it, if that is known only now.
@@ -158,14 +159,14 @@ impl Worker {
     fn make_up_for(&mut self, host: usize, lost: Duration) {
         let there = self.subscribers.iter_mut().filter(|(_, subscriber)| subscriber.hosts.contains(&host));
         let mut touched = Vec::new();
-        for (key, subscriber) in there {
+        for (place, subscriber) in there {
             for slot in subscriber.lanes.iter_mut().filter(|slot| !slot.feed.waiting().is_empty()) {
                 slot.feed.prolong(lost);
-                touched.push((key, slot.id.lane));
+                touched.push((place, slot.id.lane));
             }
         }
-        for (key, lane) in touched {
-            self.mark_dirty(key, lane, false);
+        for (place, lane) in touched {
+            self.mark_dirty(place, lane, false);
         }
     }
 
@@ -173,7 +174,7 @@ impl Worker {
     fn watch_fortune(&mut self, job: &Job, times: Times) {
         let (failing_after, disable_after) =
             (self.tools.limits.failing_after, self.tools.limits.disable_after);
-        let Some(subscriber) = self.subscriber(job.key, job.notification.compiled.number) else { return };
+        let Some(subscriber) = self.subscribers.get_mut(job.place) else { return };
         let Some(since) = subscriber.fortune.failing_since else {
             if std::mem::take(&mut subscriber.recovering) {
                 self.tools.report.recovered(job.notification.compiled.id.clone(), times.ended);
@@ -191,7 +192,7 @@ impl Worker {
         if hopeless {
             let limit = flare_model::duration::HumanDuration(disable_after);
             let reason = format!("nothing has succeeded for {limit} (delivery.disable-after)");
-            self.decide(job.key, reason, times.ended);
+            self.decide(job.place, reason, times.ended);
         }
     }
 }
@@ -206,7 +207,7 @@ fn count(
     monotonic: Duration,
 ) {
     let concurrency = subscriber.compiled.spec.concurrency;
-    let tally = subscriber.lanes[usize::from(job.lane)].feed.tally_mut();
+    let tally = subscriber.lanes[job.lane].feed.tally_mut();
     match &judgement.verdict {
         Verdict::Delivered => {
             tally.delivered += 1;
@@ -253,23 +254,24 @@ mod tests {
     use crate::journey::passive::{Ask, Reservation};
     use crate::journey::subscriber::passive::Passive;
     use crate::journey::testing::fixture::{Thread, marked};
+    use crate::journey::worker::subscribers::FeedPlace;
     use crate::notification::change::Change;
 
     #[tokio::test]
     async fn a_document_that_failed_counts_as_waiting_before_anybody_else_asks_for_one() {
         let all = async {
             let thread = Thread::new();
-            let (key, number, lane) = thread.open(1, marked(100), Standstill::None);
+            let FeedPlace { place, lane } = thread.open(1, marked(100), Standstill::None);
             let mut worker = thread.worker.borrow_mut();
             let (reply, _told) = oneshot::channel();
             let lease = Duration::from_secs(1);
-            worker.subscribers[key].passive = Some(Box::<Passive>::default());
+            worker.subscribers[place].passive = Some(Box::<Passive>::default());
             let reservation = Reservation { quantity: 1, lease, patient: true, reply };
-            worker.passive_ask(number, Ask::Reserve(reservation));
+            worker.passive_ask(place.number(), Ask::Reserve(reservation));
             let row =
                 Row { ordinal: Ordinal(1), seq: Seq(51), born: Seq(51), before: Seq(0), deleted: false };
             let now = worker.now();
-            let subscriber = &mut worker.subscribers[key];
+            let subscriber = &mut worker.subscribers[place];
             let met = subscriber.lanes[0].feed.read(&row, &mut Everything);
             let Met::Send(attempt) = met else { panic!("{met:?}") };
             let compiled = subscriber.compiled.clone();
@@ -283,7 +285,7 @@ mod tests {
             });
             let notification = Notification { attempt, change, state: None, compiled, span: None };
             let (host, offset) = (subscriber.host, worker.offset);
-            let job = Job { key, lane, notification, host, offset, hanging: false, driven: true };
+            let job = Job { place, lane, notification, host, offset, hanging: false, driven: true };
             let trouble = Box::new(Trouble {
                 attempts: 1,
                 first_attempt_at: now,
@@ -294,9 +296,9 @@ mod tests {
                 response: None,
             });
             // Due at once, so that whoever waits in line is looked at; and there is more to read, for which there was no room.
-            worker.subscribers[key].mark_unread(lane);
+            worker.subscribers[place].mark_unread(lane);
             worker.conclude(job, Verdict::Retry { due: now, doubtful: true, trouble });
-            assert_eq!(worker.subscribers[key].waiting(), 1);
+            assert_eq!(worker.subscribers[place].waiting(), 1);
         };
         LocalSet::new().run_until(all).await;
     }

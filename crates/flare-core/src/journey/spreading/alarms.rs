@@ -8,24 +8,24 @@ use flare_model::ids::Ordinal;
 
 use crate::journey::worker::Worker;
 use crate::journey::worker::alarms::{Alarm, Rings};
+use crate::journey::worker::subscribers::{FeedPlace, Place};
 
 impl Worker {
     /// Sets the alarm of a document that waits. A due time too far away comes from a clock that jumped.
-    pub fn schedule_retry(&mut self, key: usize, lane: u8, ordinal: Ordinal) {
+    pub fn schedule_retry(&mut self, place: Place, lane: u8, ordinal: Ordinal) {
         let monotonic = self.tools.clock.monotonic();
         let now = self.moment(monotonic);
-        let Some(subscriber) = self.subscribers.get_mut(key) else { return };
+        let Some(subscriber) = self.subscribers.get_mut(place) else { return };
         let longest = subscriber.longest_wait(self.tools.limits.passive.maximum_lease);
-        let number = subscriber.compiled.number;
         let slot = subscriber.lanes.get_mut(lane);
         let Some(standing) = slot.and_then(|slot| slot.feed.waiting().get(&ordinal)) else { return };
         let Some(due) = standing.due() else { return };
         let wait = due.since(now).min(longest);
         if wait.is_zero() {
             subscriber.due.push_back((lane, ordinal));
-            self.ready(key);
+            self.ready(place);
         } else {
-            self.alarms.set(monotonic + wait, Alarm::Retry(key, number, lane, ordinal, due));
+            self.alarms.set(monotonic + wait, Alarm::Retry(place.feed(lane), ordinal, due));
         }
     }
 
@@ -43,25 +43,25 @@ impl Worker {
 
     fn alarm_rang(&mut self, alarm: Alarm, now: Duration) {
         match alarm {
-            Alarm::Wake(key, number) => {
-                if let Some(subscriber) = self.subscriber(key, number) {
+            Alarm::Wake(place) => {
+                if let Some(subscriber) = self.subscribers.get_mut(place) {
                     if subscriber.alarm <= now {
                         subscriber.alarm = Duration::MAX;
                     }
-                    self.ready(key);
+                    self.ready(place);
                 }
             }
             // Perhaps another one by now, which finds nothing to do.
             Alarm::Host(host) if self.hosts.contains(host) => self.summon_if_needed(host),
             Alarm::Host(_) => {}
-            Alarm::Leases(key, number) => self.expire_leases(key, number),
-            Alarm::Retry(key, number, lane, ordinal, due) => {
-                let Some(subscriber) = self.subscriber(key, number) else { return };
+            Alarm::Leases(place) => self.expire_leases(place),
+            Alarm::Retry(FeedPlace { place, lane }, ordinal, due) => {
+                let Some(subscriber) = self.subscribers.get_mut(place) else { return };
                 let slot = subscriber.lanes.get_mut(lane);
                 let standing = slot.and_then(|slot| slot.feed.waiting().get(&ordinal));
                 if standing.is_some_and(|standing| standing.state == (State::Waiting { due })) {
                     subscriber.due.push_back((lane, ordinal));
-                    self.ready(key);
+                    self.ready(place);
                 }
             }
         }

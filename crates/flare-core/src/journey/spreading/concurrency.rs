@@ -10,13 +10,14 @@ use crate::journey::bell::Call;
 use crate::journey::permits::concurrency::{Borrowed, Common};
 use crate::journey::subscriber::placement::Placement;
 use crate::journey::worker::Worker;
+use crate::journey::worker::subscribers::Place;
 
 impl Worker {
     /// Whether the concurrency of a subscription has room for one more attempt. If so it is taken, and what is not used
     /// after all goes back when the subscription [rests](Worker::rest).
-    pub(in crate::journey) fn may_begin(&mut self, key: usize) -> bool {
+    pub(in crate::journey) fn may_begin(&mut self, place: Place) -> bool {
         let thread = self.thread;
-        let subscriber = &mut self.subscribers[key];
+        let subscriber = &mut self.subscribers[place];
         match &mut subscriber.borrowed {
             None => true,
             Some(borrowed) => borrowed.take(thread, subscriber.in_flight),
@@ -24,9 +25,9 @@ impl Worker {
     }
 
     /// An attempt has ended: what the thread has beyond its part goes back.
-    pub(in crate::journey) fn give_back(&mut self, key: usize) {
-        let subscriber = &mut self.subscribers[key];
-        let number = subscriber.compiled.number;
+    pub(in crate::journey) fn give_back(&mut self, place: Place) {
+        let Some(subscriber) = self.subscribers.get_mut(place) else { return };
+        let number = place.number();
         let Some(borrowed) = &mut subscriber.borrowed else { return };
         if let Some(threads) = borrowed.give_back(subscriber.in_flight) {
             self.tools.caps.call(threads, || Call::Concurrency(number));
@@ -34,8 +35,8 @@ impl Worker {
     }
 
     /// A subscription that does not stand in its host's queue keeps nothing that another thread could use.
-    pub(in crate::journey) fn rest(&mut self, key: usize) {
-        let Some(subscriber) = self.subscribers.get_mut(key) else { return };
+    pub(in crate::journey) fn rest(&mut self, place: Place) {
+        let Some(subscriber) = self.subscribers.get_mut(place) else { return };
         if subscriber.queued {
             return;
         }
@@ -51,9 +52,9 @@ impl Worker {
     }
 
     /// A courier came for a subscription and there was nothing to take: whatever it was called for, others may have.
-    pub(in crate::journey) fn took_nothing(&mut self, key: usize) {
-        self.rest(key);
-        let hangs = self.subscribers.get(key).is_some_and(|subscriber| subscriber.fortune.hangs);
+    pub(in crate::journey) fn took_nothing(&mut self, place: Place) {
+        self.rest(place);
+        let hangs = self.subscribers.get(place).is_some_and(|subscriber| subscriber.fortune.hangs);
         if hangs && self.tools.caps.hanging.is_called(self.thread) {
             self.next_that_hangs();
         }
@@ -69,8 +70,8 @@ impl Worker {
 
     /// A subscription is served by other threads from now on, with which this one shares from now on if it did not.
     pub fn placed(&mut self, placement: Placement, common: Option<Arc<Common>>) {
-        let Some(&key) = self.by_number.get(&placement.number) else { return };
-        let subscriber = &mut self.subscribers[key];
+        let Some(place) = self.subscribers.find(placement.number) else { return };
+        let subscriber = &mut self.subscribers[place];
         subscriber.placement = placement;
         if subscriber.borrowed.is_none()
             && let Some(common) = common
@@ -78,12 +79,12 @@ impl Worker {
             *common.bucket.lock() = subscriber.bucket.take();
             subscriber.borrowed = Some(Box::new(Borrowed::new(common, subscriber.in_flight, 0)));
         }
-        self.share_concurrency(key);
+        self.share_concurrency(place);
     }
 
     /// The concurrency of a subscription may be another one, and so may be the part of it that falls to this thread.
-    pub(in crate::journey) fn share_concurrency(&mut self, key: usize) {
-        let subscriber = &mut self.subscribers[key];
+    pub(in crate::journey) fn share_concurrency(&mut self, place: Place) {
+        let Some(subscriber) = self.subscribers.get_mut(place) else { return };
         let (number, concurrency) = (subscriber.compiled.number, subscriber.compiled.spec.concurrency);
         if let Some(borrowed) = &mut subscriber.borrowed {
             let part = subscriber.placement.share(concurrency, self.thread);
@@ -93,17 +94,17 @@ impl Worker {
 
     /// There may be room for one more attempt of a subscription.
     pub(in crate::journey) fn called_for_concurrency(&mut self, number: SubscriptionNumber) {
-        let Some(&key) = self.by_number.get(&number) else { return };
-        if let Some(borrowed) = &mut self.subscribers[key].borrowed {
+        let Some(place) = self.subscribers.find(number) else { return };
+        if let Some(borrowed) = &mut self.subscribers[place].borrowed {
             borrowed.called();
         }
-        self.ready(key);
+        self.ready(place);
     }
 
     /// Whether a client that hangs may be asked: together they get half of the connections. If so it is taken; it is
     /// given back when the attempt ends, or at once if there was nothing to ask.
-    pub(in crate::journey) fn may_hang(&mut self, key: usize) -> bool {
-        let subscriber = &mut self.subscribers[key];
+    pub(in crate::journey) fn may_hang(&mut self, place: Place) -> bool {
+        let subscriber = &mut self.subscribers[place];
         if subscriber.waits_to_hang {
             return false;
         }
@@ -112,7 +113,7 @@ impl Worker {
             return true;
         }
         subscriber.waits_to_hang = true;
-        self.hanging.push_back((key, subscriber.compiled.number));
+        self.hanging.push_back(place);
         false
     }
 
@@ -124,12 +125,12 @@ impl Worker {
 
     /// The next client that hangs, and waits to be asked, tries; if none does, others may.
     pub(in crate::journey) fn next_that_hangs(&mut self) {
-        while let Some((key, number)) = self.hanging.pop_front() {
-            let Some(subscriber) = self.subscriber(key, number) else { continue };
+        while let Some(place) = self.hanging.pop_front() {
+            let Some(subscriber) = self.subscribers.get_mut(place) else { continue };
             subscriber.waits_to_hang = false;
             let hangs = subscriber.fortune.hangs;
-            self.ready(key);
-            if hangs && self.subscribers.get(key).is_some_and(|subscriber| subscriber.queued) {
+            self.ready(place);
+            if hangs && self.subscribers.get(place).is_some_and(|subscriber| subscriber.queued) {
                 return;
             }
         }

@@ -5,6 +5,7 @@ use flare_model::ids::LaneId;
 
 use crate::journey::bell::Rung;
 use crate::journey::worker::Worker;
+use crate::journey::worker::subscribers::Place;
 
 impl Worker {
     /// The bell was rung.
@@ -18,61 +19,60 @@ impl Worker {
     /// Lanes have moved: whoever is parked at their end has something to read.
     fn lanes_moved(&mut self, lanes: Vec<LaneId>) {
         for lane in lanes {
-            for (key, number) in self.parked.wake(lane) {
-                let Some(subscriber) = self.subscriber(key, number) else { continue };
+            for place in self.parked.wake(lane) {
+                let Some(subscriber) = self.subscribers.get_mut(place) else { continue };
                 let Some(slot) = subscriber.lanes.get_mut(lane.index) else { continue };
                 slot.parked = None;
                 subscriber.mark_unread(lane.index);
-                self.ready(key);
+                self.ready(place);
             }
         }
     }
 
     /// Puts a feed to sleep at the end of its lane. False when there is something to read after all.
-    pub fn park(&mut self, key: usize, lane: u8) -> bool {
-        let subscriber = &mut self.subscribers[key];
-        let slot = &mut subscriber.lanes[usize::from(lane)];
+    pub fn park(&mut self, place: Place, lane: u8) -> bool {
+        let Some(slot) = self.subscribers.lane_mut(place, lane) else { return true };
         if slot.parked.is_some() {
             return true;
         }
         if !slot.tail.park(slot.feed.position(), self.thread) {
             return false;
         }
-        slot.parked = Some(self.parked.park(slot.tail.lane(), key, subscriber.compiled.number));
+        slot.parked = Some(self.parked.park(slot.tail.lane(), place));
         true
     }
 
     /// A subscription may have something to take: it stands in its host's queue, once, and a courier is called.
-    pub fn ready(&mut self, key: usize) {
-        if let Some(host) = self.enqueue(key) {
+    pub fn ready(&mut self, place: Place) {
+        if let Some(host) = self.enqueue(place) {
             self.summon(host);
         }
     }
 
     /// The same by a courier of host `mine`, who is about to look into that queue itself.
-    pub fn ready_for(&mut self, key: usize, mine: usize) {
-        if let Some(host) = self.enqueue(key)
+    pub fn ready_for(&mut self, place: Place, mine: usize) {
+        if let Some(host) = self.enqueue(place)
             && (host != mine || self.hosts[host].ready.len() > 1)
         {
             self.summon(host);
         }
     }
 
-    fn enqueue(&mut self, key: usize) -> Option<usize> {
-        if self.subscribers.get(key)?.passive.is_some() && !self.passive_turn(key) {
+    fn enqueue(&mut self, place: Place) -> Option<usize> {
+        if self.subscribers.get(place)?.passive.is_some() && !self.passive_turn(place) {
             return None;
         }
-        let subscriber = self.subscribers.get_mut(key)?;
+        let subscriber = self.subscribers.get_mut(place)?;
         let nothing = subscriber.unread.is_empty() && subscriber.due.is_empty();
         let stands = subscriber.stands() || self.stopping;
         let full = subscriber.in_flight >= subscriber.room() || subscriber.waits_for_concurrency();
         if nothing || stands || full || subscriber.queued {
-            self.rest(key);
+            self.rest(place);
             return None;
         }
         subscriber.queued = true;
         let host = subscriber.host;
-        self.hosts[host].ready.push_back(key);
+        self.hosts[host].ready.push_back(place);
         Some(host)
     }
 }

@@ -96,16 +96,16 @@ impl FromIterator<FeedLane> for Lanes {
     }
 }
 
-impl Index<usize> for Lanes {
+impl Index<u8> for Lanes {
     type Output = FeedLane;
 
-    fn index(&self, lane: usize) -> &FeedLane {
-        self.slots[lane].as_ref().expect("the lane is served by this thread")
+    fn index(&self, lane: u8) -> &FeedLane {
+        self.get(lane).expect("the lane is served by this thread")
     }
 }
 
-impl IndexMut<usize> for Lanes {
-    fn index_mut(&mut self, lane: usize) -> &mut FeedLane {
-        self.slots[lane].as_mut().expect("the lane is served by this thread")
+impl IndexMut<u8> for Lanes {
+    fn index_mut(&mut self, lane: u8) -> &mut FeedLane {
+        self.get_mut(lane).expect("the lane is served by this thread")
     }
 }

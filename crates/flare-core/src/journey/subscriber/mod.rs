@@ -196,7 +196,7 @@ impl Subscriber {
 
     /// Puts a lane among those with something unread.
     pub fn mark_unread(&mut self, lane: u8) {
-        let slot = &mut self.lanes[usize::from(lane)];
+        let slot = &mut self.lanes[lane];
         if !slot.queued {
             slot.queued = true;
             self.unread.push_back(lane);

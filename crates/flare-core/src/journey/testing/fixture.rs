@@ -21,7 +21,7 @@ use crate::journey::report::Report;
 use crate::journey::subscriber::Standstill;
 use crate::journey::subscriber::passive::PassiveLimits;
 use crate::journey::worker::breaker::BreakerSettings;
-use crate::journey::worker::unrecorded::FeedKey;
+use crate::journey::worker::subscribers::FeedPlace;
 use crate::journey::worker::{Tools, Worker, WorkerLimits};
 use crate::network::Destinations;
 use crate::observe::{self, Observe, fixture};
@@ -87,14 +87,13 @@ impl Thread {
     }
 
     /// Takes over a subscription with one lane, as the ledger has its feed.
-    pub fn open(&self, number: u64, saved: Saved, standstill: Standstill) -> FeedKey {
+    pub fn open(&self, number: u64, saved: Saved, standstill: Standstill) -> FeedPlace {
         let subscription = SubscriptionNumber(number);
         let opened = Opened { feed: FeedId { subscription, lane: 0 }, head: saved.cursor, saved };
         let compiled = fixture::compiled(number);
         let placement = compiled.placement(1);
-        let key =
-            self.worker.borrow_mut().open(&self.tails, compiled, vec![opened], standstill, placement, None);
-        (key, subscription, 0)
+        let mut worker = self.worker.borrow_mut();
+        worker.open(&self.tails, compiled, vec![opened], standstill, placement, None).feed(0)
     }
 }
 

@@ -51,8 +51,7 @@ fn a_sweep_that_meets_a_document_in_flight_goes_on_when_that_has_ended() {
         // What it waits for is the end of the attempt, and no time: nothing is read meanwhile.
         let stands = || {
             let worker = world.worker.borrow();
-            let key = worker.by_number[&number];
-            let slot = &worker.subscribers[key].lanes[0];
+            let slot = &worker.subscribers.of(number).expect("it is served here").lanes[0];
             (slot.sweeping
                 == crate::journey::subscriber::lane::Sweeping::Before(open.notification.attempt.ordinal))
             .then_some(())
@@ -153,7 +152,8 @@ fn a_standing_for_a_document_that_is_gone_is_cleared_and_makes_room_for_others()
         world.settle(job, &taken());
         until("nothing waits", || {
             let worker = world.worker.borrow();
-            (worker.subscribers[0].lanes[0].feed.waiting().is_empty()).then_some(())
+            let subscriber = worker.subscribers.of(number).expect("it is served here");
+            (subscriber.lanes[0].feed.waiting().is_empty()).then_some(())
         })
         .await;
         assert_eq!(world.inspect(number).await.lagging, 0);
@@ -190,7 +190,7 @@ fn a_subscription_that_moves_to_another_host_does_not_wait_for_the_one_it_had() 
         let actions = json!({"delete": {"url": "http://127.0.0.1:9/"}});
         let endpoint = json!({"url": "http://127.0.0.1:8/", "actions": actions});
         world.obey(Command::Replace(world.compiled(number, json!({"endpoint": endpoint}), 0)));
-        let host = world.worker.borrow().subscribers[0].host;
+        let host = world.worker.borrow().subscribers.of(number).expect("it is served here").host;
         assert!(world.worker.borrow().hosts.len() == 2 && host != 0);
         let job = until("its new host has it", || world.worker.borrow_mut().next_job(host)).await;
         world.settle(job, &taken());

@@ -9,25 +9,26 @@ use crate::journey::subscriber::decision::Decision;
 use crate::journey::subscriber::lane::FeedLane;
 use crate::journey::subscriber::lane::Leaving;
 use crate::journey::worker::Worker;
+use crate::journey::worker::subscribers::Place;
 
 impl Worker {
     /// Begins nothing more of some lanes, and tells of each when nothing of it is in flight; never, if the subscription
     /// is gone.
     pub fn drain(&mut self, number: SubscriptionNumber, lanes: Vec<(u8, oneshot::Sender<()>)>) {
-        let Some(&key) = self.by_number.get(&number) else { return };
+        let Some(place) = self.subscribers.find(number) else { return };
         for (lane, drained) in lanes {
-            if let Some(slot) = self.subscribers[key].lanes.get_mut(lane) {
+            if let Some(slot) = self.subscribers.lane_mut(place, lane) {
                 slot.leaving = Some(Leaving { drained: Some(drained) });
-                self.leave_when_drained(key, lane);
+                self.leave_when_drained(place, lane);
             }
         }
         // What it was about to take may have been of these alone.
-        self.drive_may_end(key);
+        self.drive_may_end(place);
     }
 
     /// Tells whoever waits for a lane to have nothing in flight, once that is so.
-    pub fn leave_when_drained(&mut self, key: usize, lane: u8) {
-        let slot = self.subscribers.get_mut(key).and_then(|subscriber| subscriber.lanes.get_mut(lane));
+    pub fn leave_when_drained(&mut self, place: Place, lane: u8) {
+        let slot = self.subscribers.get_mut(place).and_then(|subscriber| subscriber.lanes.get_mut(lane));
         let Some(slot) = slot.filter(|slot| slot.in_flight == 0) else { return };
         if let Some(drained) = slot.leaving.as_mut().and_then(|leaving| leaving.drained.take()) {
             let _ = drained.send(());
@@ -41,9 +42,9 @@ impl Worker {
         lanes: Vec<u8>,
         reply: oneshot::Sender<Option<Decision>>,
     ) {
-        let Some(&key) = self.by_number.get(&number) else { return };
+        let Some(place) = self.subscribers.find(number) else { return };
         for lane in &lanes {
-            if let Some(slot) = self.subscribers[key].lanes.get_mut(*lane) {
+            if let Some(slot) = self.subscribers.lane_mut(place, *lane) {
                 slot.leaving.get_or_insert_default();
                 slot.feed.close();
             }
@@ -64,8 +65,8 @@ impl Worker {
     }
 
     fn let_go(&mut self, number: SubscriptionNumber, lanes: &[u8]) {
-        let Some(&key) = self.by_number.get(&number) else { return };
-        let subscriber = &mut self.subscribers[key];
+        let Some(place) = self.subscribers.find(number) else { return };
+        let subscriber = &mut self.subscribers[place];
         subscriber.due.retain(|(lane, _)| !lanes.contains(lane));
         subscriber.unread.retain(|lane| !lanes.contains(lane));
         let gone: Vec<FeedLane> = lanes.iter().filter_map(|lane| subscriber.lanes.remove(*lane)).collect();
@@ -73,23 +74,22 @@ impl Worker {
             subscriber.leases = None;
         }
         gone.iter().for_each(|slot| self.wake_no_more(slot));
-        if self.subscribers[key].lanes.is_empty() {
+        if self.subscribers[place].lanes.is_empty() {
             self.remove(number);
         } else {
             // What waited in those lanes made no room for the others.
-            sweeping::go_on(self, key);
-            self.ready(key);
+            sweeping::go_on(self, place);
+            self.ready(place);
         }
     }
 
     /// Forgets a subscription: it was deleted, or is served elsewhere.
     pub(in crate::journey) fn remove(&mut self, number: SubscriptionNumber) {
         self.forget_decision(number);
-        let Some(key) = self.by_number.remove(&number) else { return };
-        let removed = self.subscribers.remove(key);
+        let Some((place, removed)) = self.subscribers.remove(number) else { return };
         removed.lanes.iter().for_each(|slot| self.wake_no_more(slot));
         if removed.queued {
-            self.hosts[removed.host].ready.retain(|waiting| *waiting != key);
+            self.hosts[removed.host].ready.retain(|waiting| *waiting != place);
         }
         self.hosts.leave(removed.hosts);
         if let Some(borrowed) = removed.borrowed {
@@ -101,14 +101,14 @@ impl Worker {
     fn wake_no_more(&mut self, slot: &FeedLane) {
         let Some(place) = slot.parked else { return };
         let moved = self.parked.leave(slot.tail.lane(), place);
-        if let Some(moved) = moved.and_then(|key| self.subscribers[key].lanes.get_mut(slot.id.lane)) {
+        if let Some(moved) = moved.and_then(|place| self.subscribers.lane_mut(place, slot.id.lane)) {
             moved.parked = Some(place);
         }
     }
 
     /// Whether no sweep of a subscription is under way.
     pub fn may_sweep(&self, number: SubscriptionNumber) -> bool {
-        let Some(&key) = self.by_number.get(&number) else { return true };
-        self.subscribers[key].lanes.iter().all(|lane| lane.feed.sweeping().is_none())
+        let Some(place) = self.subscribers.find(number) else { return true };
+        self.subscribers[place].lanes.iter().all(|lane| lane.feed.sweeping().is_none())
     }
 }

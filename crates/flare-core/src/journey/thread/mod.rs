@@ -35,6 +35,7 @@ use crate::journey::subscriber::pace::Fortune;
 use crate::journey::subscriber::placement::Placement;
 use crate::journey::subscriber::{Standstill, Stood, Subscriber};
 use crate::journey::thread::command::Command;
+use crate::journey::worker::subscribers::Place;
 use crate::journey::worker::{Tools, Worker};
 use crate::notification::compiled::Compiled;
 
@@ -84,7 +85,7 @@ async fn stop(worker: &Rc<RefCell<Worker>>, recording: tokio::task::JoinHandle<(
     }
     // The recorder may be waiting for a commit: what it took is durable or will be found again.
     recorder::finish(worker, recording).await;
-    for (_, subscriber) in &mut worker.borrow_mut().subscribers {
+    for (_, subscriber) in worker.borrow_mut().subscribers.iter_mut() {
         subscriber.lanes.iter_mut().for_each(|lane| lane.feed.close());
     }
     recorder::write_all(worker).await;
@@ -95,13 +96,13 @@ pub(super) fn obey(worker: &Rc<RefCell<Worker>>, tails: &Tails, command: Command
     let worker = &mut *worker;
     match command {
         Command::Open { compiled, opened, standstill, fresh, placement, common, decision } => {
-            let key = worker.open(tails, compiled, opened, standstill, placement, common);
+            let place = worker.open(tails, compiled, opened, standstill, placement, common);
             if let Some(Decision { reason, at }) = decision {
-                worker.decide(key, reason, at);
+                worker.decide(place, reason, at);
             }
             // A passive one begins when it is asked to, and may never be.
-            if fresh && worker.subscribers[key].passive.is_none() {
-                worker.raise_marks(key);
+            if fresh && worker.subscribers[place].passive.is_none() {
+                worker.raise_marks(place);
             }
         }
         Command::Replace(compiled) => worker.replace(compiled),
@@ -136,8 +137,8 @@ pub(super) fn obey(worker: &Rc<RefCell<Worker>>, tails: &Tails, command: Command
             let mut taken = 0;
             let now = worker.now();
             for (lane, row) in rows {
-                let Some(&key) = worker.by_number.get(&number) else { break };
-                let Some(slot) = worker.subscribers[key].lanes.get_mut(lane) else { continue };
+                let Some(place) = worker.subscribers.find(number) else { break };
+                let Some(slot) = worker.subscribers.lane_mut(place, lane) else { continue };
                 // Where revisions are sent in turn, one that was just replaced is not sent again.
                 let newest = slot.tail.newest(row.ordinal);
                 let outdated = newest.is_some_and(|newest| newest.row().seq != row.seq);
@@ -147,8 +148,8 @@ pub(super) fn obey(worker: &Rc<RefCell<Worker>>, tails: &Tails, command: Command
                 if slot.feed.request(&row, replay, now) {
                     slot.swept.push(row.ordinal);
                     taken += 1;
-                    worker.mark_dirty(key, lane, true);
-                    worker.subscribers[key].fortune.probe_at = Duration::ZERO;
+                    worker.mark_dirty(place, lane, true);
+                    worker.subscribers[place].fortune.probe_at = Duration::ZERO;
                 }
             }
             let _ = reply.send(taken);
@@ -156,11 +157,11 @@ pub(super) fn obey(worker: &Rc<RefCell<Worker>>, tails: &Tails, command: Command
         Command::DropDead(number, letters, reply) => {
             let mut dropped = 0;
             for (lane, ordinal, seq) in letters {
-                let Some(&key) = worker.by_number.get(&number) else { break };
-                let Some(slot) = worker.subscribers[key].lanes.get_mut(lane) else { continue };
+                let Some(place) = worker.subscribers.find(number) else { break };
+                let Some(slot) = worker.subscribers.lane_mut(place, lane) else { continue };
                 if slot.feed.drop_dead(ordinal, seq) {
                     dropped += 1;
-                    worker.mark_dirty(key, lane, true);
+                    worker.mark_dirty(place, lane, true);
                 }
             }
             let _ = reply.send(dropped);
@@ -210,7 +211,7 @@ impl Worker {
         standstill: Standstill,
         placement: Placement,
         common: Option<Arc<Common>>,
-    ) -> usize {
+    ) -> Place {
         let number = compiled.number;
         let resource = compiled.resource.number;
         let keeps_state = compiled.spec.keeps_state();
@@ -219,8 +220,8 @@ impl Worker {
             let feeds: Vec<FeedId> = opened.iter().map(|opened| opened.feed).collect();
             self.states.forget(&feeds);
         }
-        let here = self.by_number.get(&number).copied();
-        let stands = here.map_or(standstill != Standstill::None, |key| self.subscribers[key].stands());
+        let here = self.subscribers.find(number);
+        let stands = here.map_or(standstill != Standstill::None, |place| self.subscribers[place].stands());
         let now = self.now();
         let came: Vec<u8> = opened.iter().map(|opened| opened.feed.lane).collect();
         let lanes = opened.into_iter().map(|Opened { feed, saved, head }| {
@@ -254,20 +255,20 @@ impl Worker {
                 leaving: None,
             }
         });
-        if let Some(key) = here {
+        if let Some(place) = here {
             // It has other lanes here, which stay as they are; its settings are what it was told last.
-            let subscriber = &mut self.subscribers[key];
+            let subscriber = &mut self.subscribers[place];
             lanes.for_each(|lane| subscriber.lanes.insert(lane));
             select(&subscriber.compiled, &mut subscriber.lanes);
-            self.begin_lanes(key, &came);
-            return key;
+            self.begin_lanes(place, &came);
+            return place;
         }
         let part = placement.share(compiled.spec.concurrency, self.thread);
         let borrowed = common.map(|common| Box::new(Borrowed::new(common, 0, part)));
         let mut lanes: Lanes = lanes.collect();
         select(&compiled, &mut lanes);
         let hosts = self.hosts.use_by(&compiled);
-        let key = self.subscribers.insert(Subscriber {
+        let place = self.subscribers.insert(Subscriber {
             compiled,
             standstill,
             decision: None,
@@ -289,64 +290,64 @@ impl Worker {
             passive: None,
             leases: None,
         });
-        self.by_number.insert(number, key);
-        self.change_mode(key);
-        self.begin_lanes(key, &came);
-        key
+        self.change_mode(place);
+        self.begin_lanes(place, &came);
+        place
     }
 
     /// Lanes that came are looked at, and what waits in them gets its alarms.
-    fn begin_lanes(&mut self, key: usize, came: &[u8]) {
+    fn begin_lanes(&mut self, place: Place, came: &[u8]) {
         for lane in came {
-            self.begin_era(key, *lane);
+            self.begin_era(place, *lane);
         }
-        self.follow(key);
-        self.watch_leases(key, came);
-        self.set_going(key, came);
-        self.rest_when_quiet(key);
+        self.follow(place);
+        self.watch_leases(place, came);
+        self.set_going(place, came);
+        self.rest_when_quiet(place);
         // A filter that was changed before the last end and not swept for is now; a log may be another one.
         for lane in came {
-            self.record_what_changed(key, *lane);
+            self.record_what_changed(place, *lane);
         }
     }
 
     /// Its feeds send the revisions that it asks for.
-    fn follow(&mut self, key: usize) {
-        let revisions = self.subscribers[key].compiled.spec.revisions;
-        for lane in self.subscribers[key].lanes.numbers() {
-            if self.subscribers[key].lanes[usize::from(lane)].follow(revisions) {
-                self.begin_era(key, lane);
-                self.subscribers[key].mark_unread(lane);
-                self.mark_dirty(key, lane, true);
+    fn follow(&mut self, place: Place) {
+        let revisions = self.subscribers[place].compiled.spec.revisions;
+        for lane in self.subscribers.lanes(place) {
+            let slot = self.subscribers.lane_mut(place, lane);
+            if slot.is_some_and(|slot| slot.follow(revisions)) {
+                self.begin_era(place, lane);
+                self.subscribers[place].mark_unread(lane);
+                self.mark_dirty(place, lane, true);
             }
         }
     }
 
     /// Raises the marks of a new subscription with the next record, so that its first change need not wait.
-    fn raise_marks(&mut self, key: usize) {
+    fn raise_marks(&mut self, place: Place) {
         let block = self.tools.limits.issue_block;
-        for lane in self.subscribers[key].lanes.numbers() {
-            let feed = &mut self.subscribers[key].lanes[usize::from(lane)].feed;
-            feed.want_issue(Seq(feed.position().0 + block));
-            self.mark_dirty(key, lane, false);
+        for lane in self.subscribers.lanes(place) {
+            let Some(slot) = self.subscribers.lane_mut(place, lane) else { continue };
+            slot.feed.want_issue(Seq(slot.feed.position().0 + block));
+            self.mark_dirty(place, lane, false);
         }
     }
 
     /// Everything that waits in some lanes gets its alarm, each of them is looked at.
-    fn set_going(&mut self, key: usize, lanes: &[u8]) {
-        if self.subscribers[key].stands() {
+    fn set_going(&mut self, place: Place, lanes: &[u8]) {
+        if self.subscribers[place].stands() {
             return;
         }
         let waiting: Vec<(u8, Ordinal)> = {
-            let lanes = lanes.iter().filter_map(|lane| self.subscribers[key].lanes.get(*lane));
+            let lanes = lanes.iter().filter_map(|lane| self.subscribers.lane(place, *lane));
             let each =
                 lanes.flat_map(|lane| lane.feed.waiting().keys().map(|ordinal| (lane.id.lane, *ordinal)));
             each.collect()
         };
         for (lane, ordinal) in waiting {
-            self.schedule_retry(key, lane, ordinal);
+            self.schedule_retry(place, lane, ordinal);
         }
-        let subscriber = &mut self.subscribers[key];
+        let subscriber = &mut self.subscribers[place];
         let again: Vec<(u8, Ordinal)> = {
             let lanes = lanes.iter().filter_map(|lane| subscriber.lanes.get(*lane));
             let each =
@@ -359,37 +360,37 @@ impl Worker {
                 subscriber.mark_unread(*lane);
             }
         }
-        sweeping::go_on(self, key);
-        self.ready(key);
+        sweeping::go_on(self, place);
+        self.ready(place);
     }
 
     fn replace(&mut self, compiled: Arc<Compiled>) {
-        let Some(&key) = self.by_number.get(&compiled.number) else { return };
+        let Some(place) = self.subscribers.find(compiled.number) else { return };
         let hosts = self.hosts.use_by(&compiled);
         // Its lanes stay where they are until they are sent elsewhere.
-        let subscriber = &mut self.subscribers[key];
+        let subscriber = &mut self.subscribers[place];
         subscriber.compiled = compiled;
         let keeps_state = subscriber.compiled.spec.keeps_state();
         subscriber.lanes.iter_mut().for_each(|lane| lane.feed.keep_states(keeps_state));
-        self.share_concurrency(key);
-        self.follow(key);
-        let subscriber = &mut self.subscribers[key];
+        self.share_concurrency(place);
+        self.follow(place);
+        let subscriber = &mut self.subscribers[place];
         if subscriber.queued && subscriber.host != hosts[1] {
             // The host it had may be left alone for long, and the one that it has now need not wait for that.
             subscriber.queued = false;
-            self.hosts[subscriber.host].ready.retain(|waiting| *waiting != key);
+            self.hosts[subscriber.host].ready.retain(|waiting| *waiting != place);
         }
         subscriber.host = hosts[1];
         let before = std::mem::replace(&mut subscriber.hosts, hosts);
         self.hosts.leave(before);
-        let subscriber = &mut self.subscribers[key];
+        let subscriber = &mut self.subscribers[place];
         select(&subscriber.compiled, &mut subscriber.lanes);
         for lane in subscriber.lanes.numbers() {
-            self.mark_dirty(key, lane, false);
+            self.mark_dirty(place, lane, false);
         }
-        self.change_mode(key);
-        sweeping::go_on(self, key);
-        self.ready(key);
+        self.change_mode(place);
+        sweeping::go_on(self, place);
+        self.ready(place);
     }
 
     pub(super) fn stand(
@@ -399,50 +400,52 @@ impl Worker {
         paused_since: Option<Timestamp>,
     ) {
         let now = self.now();
-        let Some(&key) = self.by_number.get(&number) else { return };
+        let Some(place) = self.subscribers.find(number) else { return };
         if standstill != Standstill::Paused {
             // It is durable, or somebody lets the subscription go on all the same.
             self.forget_decision(number);
         }
-        let stood = self.subscribers[key].stand(standstill, now);
-        self.subscribers[key].let_go_of_documents();
-        self.drive_may_end(key);
-        self.rest_when_quiet(key);
+        let stood = self.subscribers[place].stand(standstill, now);
+        self.subscribers[place].let_go_of_documents();
+        self.drive_may_end(place);
+        self.rest_when_quiet(place);
         let Some(stood) = stood else { return };
-        let subscriber = &mut self.subscribers[key];
+        let subscriber = &mut self.subscribers[place];
         subscriber.fortune = Fortune::default();
         if let Some(since) = paused_since {
             let paused = stood.lasted(now, since);
             for lane in subscriber.lanes.numbers() {
-                self.subscribers[key].lanes[usize::from(lane)].feed.prolong(paused);
-                self.record_what_changed(key, lane);
+                let Some(slot) = self.subscribers.lane_mut(place, lane) else { continue };
+                slot.feed.prolong(paused);
+                self.record_what_changed(place, lane);
             }
         }
-        let lanes = self.subscribers[key].lanes.numbers();
-        self.set_going(key, &lanes);
+        let lanes = self.subscribers.lanes(place);
+        self.set_going(place, &lanes);
     }
 
     /// Once nothing of a subscription that stands still is in flight, its marks are taken back, with the record that
     /// has the last outcomes: what the origin changes from now on was not sent, even if the process is killed.
-    pub(super) fn rest_when_quiet(&mut self, key: usize) {
-        let Some(subscriber) = self.subscribers.get_mut(key) else { return };
+    pub(super) fn rest_when_quiet(&mut self, place: Place) {
+        let Some(subscriber) = self.subscribers.get_mut(place) else { return };
         if subscriber.standstill == Standstill::None || subscriber.in_flight > 0 {
             return;
         }
         for lane in subscriber.lanes.numbers() {
-            self.subscribers[key].lanes[usize::from(lane)].feed.pause();
-            self.record_what_changed(key, lane);
+            let Some(slot) = self.subscribers.lane_mut(place, lane) else { continue };
+            slot.feed.pause();
+            self.record_what_changed(place, lane);
         }
     }
 
     pub(super) fn record_now(&mut self, number: SubscriptionNumber, reply: oneshot::Sender<()>) {
-        let Some(&key) = self.by_number.get(&number) else {
+        let Some(place) = self.subscribers.find(number) else {
             let _ = reply.send(());
             return;
         };
         // The recorder writes all it has for whoever waits; a feed with nothing to record goes on meanwhile.
-        for lane in self.subscribers[key].lanes.numbers() {
-            self.record_what_changed(key, lane);
+        for lane in self.subscribers.lanes(place) {
+            self.record_what_changed(place, lane);
         }
         self.unrecorded.tell_when_durable(reply);
     }
@@ -450,8 +453,8 @@ impl Worker {
     /// Where several threads serve a subscription, some of them may do so while others have an attempt in flight and
     /// answer false. It is then still disabled, with all of this to be done, and to do it twice is as to do it once.
     fn begin_again(&mut self, number: SubscriptionNumber) -> bool {
-        let Some(&key) = self.by_number.get(&number) else { return false };
-        let subscriber = &mut self.subscribers[key];
+        let Some(place) = self.subscribers.find(number) else { return false };
+        let subscriber = &mut self.subscribers[place];
         if subscriber.in_flight > 0 || subscriber.leases.is_some() {
             return false;
         }
@@ -461,10 +464,10 @@ impl Worker {
             slot.feed.begin_again(slot.tail.head());
         }
         for lane in subscriber.lanes.numbers() {
-            self.begin_era(key, lane);
+            self.begin_era(place, lane);
             // Parked at the end of its lane, it would wait for the next change.
-            self.subscribers[key].mark_unread(lane);
-            self.mark_dirty(key, lane, false);
+            self.subscribers[place].mark_unread(lane);
+            self.mark_dirty(place, lane, false);
         }
         true
     }

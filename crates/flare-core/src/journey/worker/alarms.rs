@@ -6,30 +6,30 @@ use std::collections::BinaryHeap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use flare_model::ids::{Ordinal, SubscriptionNumber};
+use flare_model::ids::Ordinal;
 use flare_model::time::Timestamp;
 use tokio::sync::Notify;
+
+use crate::journey::worker::subscribers::{FeedPlace, Place};
 
 /// What happens at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Alarm {
     /// A retry is due, unless its time has been changed meanwhile.
-    Retry(usize, SubscriptionNumber, u8, Ordinal, Timestamp),
+    Retry(FeedPlace, Ordinal, Timestamp),
     /// A subscription may go on (its rate, its probe).
-    Wake(usize, SubscriptionNumber),
+    Wake(Place),
     /// A host may be tried again.
     Host(usize),
     /// The first lease of a subscription is over.
-    Leases(usize, SubscriptionNumber),
+    Leases(Place),
 }
 
 impl Alarm {
     /// The alarm of a retry names when that was due.
     fn moved(self, by: i64) -> Alarm {
         match self {
-            Alarm::Retry(key, number, lane, ordinal, due) => {
-                Alarm::Retry(key, number, lane, ordinal, due.moved(by))
-            }
+            Alarm::Retry(feed, ordinal, due) => Alarm::Retry(feed, ordinal, due.moved(by)),
             other => other,
         }
     }

@@ -15,6 +15,7 @@ use crate::journey::permits::caps::Caps;
 use crate::journey::permits::pool::Permits;
 use crate::journey::worker::breaker::Breaker;
 use crate::journey::worker::job::{Job, Summons};
+use crate::journey::worker::subscribers::Place;
 use crate::notification::compiled::Compiled;
 use crate::notification::host::HostKey;
 
@@ -27,7 +28,7 @@ pub struct Host {
     /// Where it is.
     pub key: HostKey,
     /// Subscriptions with something to take, served in turn. Bound: each once.
-    pub ready: VecDeque<usize>,
+    pub ready: VecDeque<Place>,
     /// Attempts decided elsewhere that go here. Bound: the concurrency of the subscriptions.
     pub handed: VecDeque<Job>,
     /// Couriers with nothing to do.

@@ -4,12 +4,13 @@ use std::cell::Cell;
 
 use tokio::sync::Notify;
 
+use crate::journey::worker::subscribers::Place;
 use crate::notification::Notification;
 
 /// One attempt, where it came from, and where it goes.
 pub struct Job {
-    /// The subscription's place on its thread.
-    pub key: usize,
+    /// Where the subscription is on its thread.
+    pub place: Place,
     /// The lane.
     pub lane: u8,
     /// What to tell.

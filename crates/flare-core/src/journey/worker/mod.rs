@@ -10,17 +10,17 @@ pub mod job;
 pub mod moments;
 pub mod parking;
 pub mod states;
+pub mod subscribers;
 pub mod unrecorded;
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
 use flare_model::ids::SubscriptionNumber;
 use flare_provider::Ledger;
-use slab::Slab;
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
@@ -29,7 +29,6 @@ use crate::journey::connection::{Dialler, ReadLimits};
 use crate::journey::log::pages::Pages;
 use crate::journey::permits::caps::Caps;
 use crate::journey::report::Report;
-use crate::journey::subscriber::Subscriber;
 use crate::journey::subscriber::lane::Era;
 use crate::journey::subscriber::passive::PassiveLimits;
 use crate::journey::worker::alarms::{Alarm, Alarms};
@@ -37,6 +36,7 @@ use crate::journey::worker::breaker::BreakerSettings;
 use crate::journey::worker::hosts::Hosts;
 use crate::journey::worker::parking::Parking;
 use crate::journey::worker::states::States;
+use crate::journey::worker::subscribers::{Place, Subscribers};
 use crate::journey::worker::unrecorded::Unrecorded;
 use crate::observe::Desk;
 use crate::steps;
@@ -108,9 +108,7 @@ pub struct Worker {
     /// By how many milliseconds the wall clock is ahead of the monotonic one, as far as this thread was told.
     pub(super) offset: i64,
     /// Its subscriptions.
-    pub subscribers: Slab<Subscriber>,
-    /// The way to them.
-    pub by_number: HashMap<SubscriptionNumber, usize>,
+    pub subscribers: Subscribers,
     /// Those about which something was decided that is not durable yet. Bound: each once.
     pub decided: BTreeSet<SubscriptionNumber>,
     /// Feeds at the ends of their lanes.
@@ -122,7 +120,7 @@ pub struct Worker {
     /// What is to be recorded.
     pub unrecorded: Unrecorded,
     /// Subscriptions whose clients hang and that wait to ask them. Bound: each once.
-    pub(super) hanging: VecDeque<(usize, SubscriptionNumber)>,
+    pub(super) hanging: VecDeque<Place>,
     /// No attempt begins any more.
     pub stopping: bool,
     /// The recorder ends.
@@ -151,8 +149,7 @@ impl Worker {
                 thread,
                 tools,
                 offset,
-                subscribers: Slab::new(),
-                by_number: HashMap::new(),
+                subscribers: Subscribers::default(),
                 decided: BTreeSet::new(),
                 parked: Parking::default(),
                 hosts,
@@ -176,53 +173,44 @@ impl Worker {
         self.me.upgrade().expect("the worker lives as long as its thread")
     }
 
-    /// The subscriber at a key, unless it is another one by now.
-    pub fn subscriber(&mut self, key: usize, number: SubscriptionNumber) -> Option<&mut Subscriber> {
-        self.subscribers.get_mut(key).filter(|subscriber| subscriber.compiled.number == number)
-    }
-
     /// A feed has something to record.
-    pub fn mark_dirty(&mut self, key: usize, lane: u8, urgent: bool) {
-        let subscriber = &mut self.subscribers[key];
+    pub fn mark_dirty(&mut self, place: Place, lane: u8, urgent: bool) {
+        let Some(subscriber) = self.subscribers.get_mut(place) else { return };
         subscriber.lanes.note(lane);
-        let number = subscriber.compiled.number;
-        let slot = &mut subscriber.lanes[usize::from(lane)];
+        let Some(slot) = subscriber.lanes.get_mut(lane) else { return };
         if urgent && !slot.wants_record {
             slot.wants_record = true;
-            self.unrecorded.add_urgent((key, number, lane));
+            self.unrecorded.add_urgent(place.feed(lane));
         }
         if !slot.dirty {
             slot.dirty = true;
-            self.unrecorded.add((key, number, lane));
+            self.unrecorded.add(place.feed(lane));
         }
     }
 
     /// A feed may have something to record: if so, it is recorded soon.
-    pub fn record_what_changed(&mut self, key: usize, lane: u8) {
-        let slot = self.subscribers[key].lanes.get(lane);
+    pub fn record_what_changed(&mut self, place: Place, lane: u8) {
+        let slot = self.subscribers.lane(place, lane);
         if slot.is_some_and(|slot| slot.feed.is_changed() && !slot.dirty) {
-            self.mark_dirty(key, lane, false);
+            self.mark_dirty(place, lane, false);
         }
     }
 
     /// A feed has something to record that a document waits for, while the others go on.
-    pub fn hurry(&mut self, key: usize, lane: u8) {
-        let subscriber = &mut self.subscribers[key];
-        let number = subscriber.compiled.number;
-        let slot = &mut subscriber.lanes[usize::from(lane)];
+    pub fn hurry(&mut self, place: Place, lane: u8) {
+        let Some(slot) = self.subscribers.lane_mut(place, lane) else { return };
         if !slot.hurries {
             slot.hurries = true;
-            self.unrecorded.add_urgent((key, number, lane));
+            self.unrecorded.add_urgent(place.feed(lane));
         }
     }
 
     /// Wakes a subscription at a monotonic time; only the earliest such alarm counts.
-    pub fn wake_at(&mut self, key: usize, at: Duration) {
-        let Some(subscriber) = self.subscribers.get_mut(key) else { return };
+    pub fn wake_at(&mut self, place: Place, at: Duration) {
+        let Some(subscriber) = self.subscribers.get_mut(place) else { return };
         if at < subscriber.alarm {
             subscriber.alarm = at;
-            let number = subscriber.compiled.number;
-            self.alarms.set(at, Alarm::Wake(key, number));
+            self.alarms.set(at, Alarm::Wake(place));
         }
     }
 }

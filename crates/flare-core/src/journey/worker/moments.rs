@@ -41,15 +41,15 @@ impl Worker {
         self.offset = offset;
         self.alarms.clock_moved(by);
         let mut touched = Vec::new();
-        for (key, subscriber) in &mut self.subscribers {
+        for (place, subscriber) in self.subscribers.iter_mut() {
             subscriber.clock_moved(by);
             for slot in subscriber.lanes.iter_mut().filter(|slot| !slot.feed.waiting().is_empty()) {
                 slot.feed.clock_moved(by);
-                touched.push((key, slot.id.lane));
+                touched.push((place, slot.id.lane));
             }
         }
-        for (key, lane) in touched {
-            self.mark_dirty(key, lane, false);
+        for (place, lane) in touched {
+            self.mark_dirty(place, lane, false);
         }
     }
 }
@@ -60,7 +60,7 @@ mod tests {
     use crate::journey::subscriber::Standstill;
     use crate::journey::testing::fixture::Thread;
     use crate::journey::worker::alarms::Alarm;
-    use crate::journey::worker::unrecorded::FeedKey;
+    use crate::journey::worker::subscribers::FeedPlace;
     use flare_model::feed::{Action, Saved, Standing, State, Trouble};
     use flare_model::ids::{Ordinal, Seq};
     use tokio::task::LocalSet;
@@ -68,7 +68,7 @@ mod tests {
     const HOUR: i64 = 3_600_000;
 
     /// A subscription whose document was first tried an hour ago, a minute ago for the last time, and is due in a minute.
-    fn tried(thread: &Thread, standstill: Standstill) -> FeedKey {
+    fn tried(thread: &Thread, standstill: Standstill) -> FeedPlace {
         let now = thread.worker.borrow().now();
         let trouble = Trouble {
             attempts: 2,
@@ -92,8 +92,8 @@ mod tests {
     }
 
     /// How long ago the document was first tried, and in how long it is due, in whole minutes.
-    fn times(worker: &Worker, entry: FeedKey) -> (i64, i64) {
-        let standing = &worker.subscribers[entry.0].lanes[0].feed.waiting()[&Ordinal(1)];
+    fn times(worker: &Worker, entry: FeedPlace) -> (i64, i64) {
+        let standing = &worker.subscribers[entry.place].lanes[0].feed.waiting()[&Ordinal(1)];
         let first = standing.trouble.as_ref().expect("it was tried").first_attempt_at;
         let minutes = |millis: i64| (millis + 30_000).div_euclid(60_000);
         let now = worker.now().millis();
@@ -112,7 +112,7 @@ mod tests {
                 assert_eq!(before, (60, 1));
                 worker.clock_moved(offset);
                 assert_eq!(times(&worker, entry), before);
-                let due = worker.subscribers[entry.0].lanes[0].feed.waiting()[&Ordinal(1)].due();
+                let due = worker.subscribers[entry.place].lanes[0].feed.waiting()[&Ordinal(1)].due();
                 let mut alarms = worker.alarms.iter();
                 assert!(alarms.any(|alarm| matches!(alarm, Alarm::Retry(.., at) if Some(*at) == due)));
             }
@@ -128,10 +128,10 @@ mod tests {
                 let entry = tried(&thread, Standstill::None);
                 let mut worker = thread.worker.borrow_mut();
                 let paused_at = worker.now();
-                worker.stand(entry.1, Standstill::Paused, None);
+                worker.stand(entry.place.number(), Standstill::Paused, None);
                 let offset = worker.offset + hours * HOUR;
                 worker.clock_moved(offset);
-                worker.stand(entry.1, Standstill::None, Some(paused_at));
+                worker.stand(entry.place.number(), Standstill::None, Some(paused_at));
                 assert_eq!(times(&worker, entry).0, 60);
             }
         };
@@ -147,7 +147,7 @@ mod tests {
             let paused_at = worker.now().moved(-HOUR / 2);
             let offset = worker.offset + 100 * HOUR;
             worker.clock_moved(offset);
-            worker.stand(entry.1, Standstill::None, Some(paused_at));
+            worker.stand(entry.place.number(), Standstill::None, Some(paused_at));
             assert_eq!(times(&worker, entry).0, 30);
         };
         LocalSet::new().run_until(all).await;

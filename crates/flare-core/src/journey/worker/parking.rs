@@ -3,37 +3,35 @@
 
 use std::collections::HashMap;
 
-use flare_model::ids::{LaneId, SubscriptionNumber};
+use flare_model::ids::LaneId;
 
 use crate::journey::subscriber::lane::ParkedAt;
-
-/// A subscription by its place on the thread, and which one that is.
-type Sleeper = (usize, SubscriptionNumber);
+use crate::journey::worker::subscribers::Place;
 
 /// Who sleeps where. Bound: each subscription of the thread once for each of its lanes.
 #[derive(Default)]
 pub struct Parking {
-    lanes: HashMap<LaneId, Vec<Sleeper>>,
+    lanes: HashMap<LaneId, Vec<Place>>,
 }
 
 impl Parking {
     /// Puts one to sleep, which is not asleep there already.
-    pub fn park(&mut self, lane: LaneId, key: usize, number: SubscriptionNumber) -> ParkedAt {
+    pub fn park(&mut self, lane: LaneId, sleeper: Place) -> ParkedAt {
         let list = self.lanes.entry(lane).or_default();
-        list.push((key, number));
+        list.push(sleeper);
         ParkedAt(list.len() as u32 - 1)
     }
 
     /// The lane has moved: all who sleep there.
-    pub fn wake(&mut self, lane: LaneId) -> Vec<Sleeper> {
+    pub fn wake(&mut self, lane: LaneId) -> Vec<Place> {
         self.lanes.remove(&lane).unwrap_or_default()
     }
 
-    /// One leaves. Answers the key of another that has its place from now on.
-    pub fn leave(&mut self, lane: LaneId, place: ParkedAt) -> Option<usize> {
+    /// One leaves. Answers who is in the list where it was, from now on.
+    pub fn leave(&mut self, lane: LaneId, at: ParkedAt) -> Option<Place> {
         let list = self.lanes.get_mut(&lane)?;
-        list.swap_remove(place.0 as usize);
-        let moved = list.get(place.0 as usize).map(|(key, _)| *key);
+        list.swap_remove(at.0 as usize);
+        let moved = list.get(at.0 as usize).copied();
         if list.is_empty() {
             self.lanes.remove(&lane);
         }
@@ -51,13 +49,13 @@ mod tests {
     #[test]
     fn who_leaves_is_not_woken_and_leaves_nothing_behind() {
         let mut parking = Parking::default();
-        let number = |key: usize| SubscriptionNumber(key as u64 + 100);
-        let places: Vec<_> = (0..3).map(|key| parking.park(LANE, key, number(key))).collect();
-        assert_eq!(parking.leave(LANE, places[0]), Some(2), "the last one has its place");
-        assert_eq!(parking.leave(LANE, places[0]), Some(1));
-        assert_eq!(parking.wake(LANE), [(1, number(1))]);
-        let place = parking.park(LANE, 4, number(4));
-        assert_eq!(parking.leave(LANE, place), None);
+        let [first, second, third, fourth] = [0, 1, 2, 4].map(Place::for_test);
+        let at = [first, second, third].map(|sleeper| parking.park(LANE, sleeper));
+        assert_eq!(parking.leave(LANE, at[0]), Some(third), "the last one is where it was");
+        assert_eq!(parking.leave(LANE, at[0]), Some(second));
+        assert_eq!(parking.wake(LANE), [second]);
+        let at = parking.park(LANE, fourth);
+        assert_eq!(parking.leave(LANE, at), None);
         assert!(parking.lanes.is_empty(), "a lane that nobody sleeps at takes no room");
         assert!(parking.wake(LANE).is_empty());
     }

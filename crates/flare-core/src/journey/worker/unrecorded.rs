@@ -3,19 +3,17 @@
 
 use std::rc::Rc;
 
-use flare_model::ids::SubscriptionNumber;
 use tokio::sync::{Notify, oneshot};
 
-/// A feed: the subscription's place on its thread, which subscription that was, and the lane.
-pub type FeedKey = (usize, SubscriptionNumber, u8);
+use crate::journey::worker::subscribers::FeedPlace;
 
 /// Feeds whose record is to be written.
 #[derive(Default)]
 pub struct Unrecorded {
     /// Soon. Bound: each feed once.
-    feeds: Vec<FeedKey>,
+    feeds: Vec<FeedPlace>,
     /// At once: something waits for it. Bound: each feed once.
-    urgent: Vec<FeedKey>,
+    urgent: Vec<FeedPlace>,
     /// Who wants to know when all that is known now is durable.
     waiters: Vec<oneshot::Sender<()>>,
     /// Rung with the first of either.
@@ -26,7 +24,7 @@ pub struct Unrecorded {
 
 impl Unrecorded {
     /// A feed that is not among them is to be recorded soon.
-    pub fn add(&mut self, feed: FeedKey) {
+    pub fn add(&mut self, feed: FeedPlace) {
         if self.feeds.is_empty() {
             self.rung.notify_one();
         }
@@ -34,7 +32,7 @@ impl Unrecorded {
     }
 
     /// A feed that is not among the urgent ones is to be recorded at once.
-    pub fn add_urgent(&mut self, feed: FeedKey) {
+    pub fn add_urgent(&mut self, feed: FeedPlace) {
         self.urgent.push(feed);
         self.wake();
     }
@@ -88,7 +86,7 @@ impl Unrecorded {
 /// What the recorder writes before it looks again.
 pub struct Batch {
     /// Each once, the urgent ones first.
-    pub feeds: Vec<FeedKey>,
+    pub feeds: Vec<FeedPlace>,
     /// There were no others. If there were, some of these are among them.
     pub all: bool,
     /// Who wants to know when it is durable.
