@@ -15,7 +15,7 @@ use flare_provider::{ErrorKind, ProviderError};
 use rusqlite::Connection;
 
 use crate::connect::{self, PAGE_BYTES};
-use crate::error::{self, Failure, Moment};
+use crate::error::{self, Moment, TransactionFailure};
 
 /// How large the log grows before it is copied. Measured: with twice as much, random updates of a million documents are
 /// up to a tenth faster and the slowest commits up to half as long again; new documents do not mind.
@@ -31,7 +31,7 @@ const REST: i64 = 64;
 const PATIENCE: Duration = Duration::from_millis(60);
 
 /// What a checkpoint answers: a failure means that the disk failed to sync.
-type Synced = Result<(), Failure>;
+type Synced = Result<(), TransactionFailure>;
 
 /// The writer's side.
 pub(crate) struct Checkpoints {
@@ -119,7 +119,8 @@ impl Checkpoints {
 
     /// Waits a little for readers to leave, copies everything and makes the log empty.
     pub fn truncate(&self, writer: &Connection) -> Synced {
-        let patience = |time| writer.busy_timeout(time).map_err(|error| Failure::of(error, Moment::Sync));
+        let patience =
+            |time| writer.busy_timeout(time).map_err(|error| TransactionFailure::of(error, Moment::Sync));
         patience(PATIENCE)?;
         let truncated = checkpoint(writer, "TRUNCATE");
         patience(connect::PATIENCE)?;
@@ -204,10 +205,10 @@ fn copy(connection: &Connection) -> Synced {
 
 /// One checkpoint; answers how many pages the log has. A full disk is no failure here: the log stays, and the next
 /// checkpoint tries again.
-fn checkpoint(connection: &Connection, mode: &str) -> Result<i64, Failure> {
+fn checkpoint(connection: &Connection, mode: &str) -> Result<i64, TransactionFailure> {
     let sql = format!("PRAGMA wal_checkpoint({mode})");
     let done = connection.prepare_cached(&sql).and_then(|mut run| run.query_row([], |row| row.get(1)));
-    match done.map_err(|error| Failure::of(error, Moment::Sync)) {
+    match done.map_err(|error| TransactionFailure::of(error, Moment::Sync)) {
         Ok(pages) => Ok(pages),
         Err(failure) if failure.kind == ErrorKind::Unavailable => {
             tracing::warn!(error = %failure.told("embedded.checkpoint"), "checkpoint failed, will try again");

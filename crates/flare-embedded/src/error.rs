@@ -7,27 +7,27 @@ use rusqlite::{Error, ErrorCode, ffi};
 
 /// Why a job did not do its work. What is refused was refused before anything of it was written.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum WorkError {
     /// This job alone is refused; the others of its transaction go on.
     Refused(ProviderError),
     /// SQLite failed: the transaction is rolled back, with all that is in it.
     Store(Error),
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for WorkError {
     fn from(error: Error) -> Self {
-        Trouble::Store(error)
+        WorkError::Store(error)
     }
 }
 
-impl From<ProviderError> for Trouble {
+impl From<ProviderError> for WorkError {
     fn from(error: ProviderError) -> Self {
-        Trouble::Refused(error)
+        WorkError::Refused(error)
     }
 }
 
 /// What work inside a transaction answers.
-pub(crate) type Work<T> = std::result::Result<T, Trouble>;
+pub(crate) type Work<T> = std::result::Result<T, WorkError>;
 
 /// When SQLite failed: the same error means different things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(crate) enum Moment {
 
 /// Why a whole transaction failed, to be told to each of its jobs.
 #[derive(Clone, Debug)]
-pub(crate) struct Failure {
+pub(crate) struct TransactionFailure {
     pub kind: ErrorKind,
     /// What the disk has is unknown from now on.
     pub fatal: bool,
@@ -48,18 +48,18 @@ pub(crate) struct Failure {
     cause: Option<Arc<Error>>,
 }
 
-impl Failure {
+impl TransactionFailure {
     /// Judges an error of SQLite.
-    pub fn of(error: Error, moment: Moment) -> Failure {
+    pub fn of(error: Error, moment: Moment) -> TransactionFailure {
         let (kind, detail) = judge(&error, moment);
         let disk = error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure);
         let fatal = disk && kind == ErrorKind::Internal;
-        Failure { kind, fatal, detail, cause: Some(Arc::new(error)) }
+        TransactionFailure { kind, fatal, detail, cause: Some(Arc::new(error)) }
     }
 
     /// A failure that is not SQLite's.
-    pub fn new(kind: ErrorKind, detail: &'static str) -> Failure {
-        Failure { kind, fatal: false, detail, cause: None }
+    pub fn new(kind: ErrorKind, detail: &'static str) -> TransactionFailure {
+        TransactionFailure { kind, fatal: false, detail, cause: None }
     }
 
     /// The failure as one caller hears of it.
@@ -109,10 +109,10 @@ fn synced(failure: &ffi::Error) -> bool {
 }
 
 /// The error of a read, outside the writer.
-pub(crate) fn reading(operation: &'static str, trouble: Trouble) -> ProviderError {
+pub(crate) fn reading(operation: &'static str, trouble: WorkError) -> ProviderError {
     match trouble {
-        Trouble::Refused(refused) => refused,
-        Trouble::Store(error) => Failure::of(error, Moment::Statement).told(operation),
+        WorkError::Refused(refused) => refused,
+        WorkError::Store(error) => TransactionFailure::of(error, Moment::Statement).told(operation),
     }
 }
 
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     fn failure(code: i32, moment: Moment) -> ErrorKind {
-        Failure::of(Error::SqliteFailure(ffi::Error::new(code), None), moment).kind
+        TransactionFailure::of(Error::SqliteFailure(ffi::Error::new(code), None), moment).kind
     }
 
     #[test]
@@ -143,6 +143,6 @@ mod tests {
         assert_eq!(failure(ffi::SQLITE_CORRUPT, Moment::Statement), ErrorKind::Corrupt);
         assert_eq!(failure(ffi::SQLITE_NOTADB, Moment::Statement), ErrorKind::Corrupt);
         let wrong = Error::InvalidColumnType(0, "seq".to_owned(), rusqlite::types::Type::Text);
-        assert_eq!(Failure::of(wrong, Moment::Statement).kind, ErrorKind::Corrupt);
+        assert_eq!(TransactionFailure::of(wrong, Moment::Statement).kind, ErrorKind::Corrupt);
     }
 }

@@ -6,7 +6,7 @@ use flare_provider::{Committed, ErrorKind, ProviderError, Result};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::desk::Desk;
-use crate::error::{Failure, Trouble, Work};
+use crate::error::{TransactionFailure, Work, WorkError};
 
 /// Something to be done inside a transaction, whatever it answers.
 pub(crate) trait Job: Send {
@@ -14,7 +14,7 @@ pub(crate) trait Job: Send {
     fn run(&mut self, desk: &mut Desk<'_>) -> rusqlite::Result<()>;
 
     /// Tells the caller what became of it. It may have left: then nobody hears it.
-    fn answer(self: Box<Self>, failure: Option<&Failure>);
+    fn answer(self: Box<Self>, failure: Option<&TransactionFailure>);
 
     /// How much of a commit it takes, about.
     fn bytes(&self) -> usize;
@@ -46,13 +46,13 @@ impl<T: Send, F: FnOnce(&mut Desk<'_>) -> Work<T> + Send> Job for Task<T, F> {
         let Some(work) = self.work.take() else { return Ok(()) };
         self.result = Some(match work(desk) {
             Ok(done) => Ok(done),
-            Err(Trouble::Refused(refused)) => Err(refused),
-            Err(Trouble::Store(error)) => return Err(error),
+            Err(WorkError::Refused(refused)) => Err(refused),
+            Err(WorkError::Store(error)) => return Err(error),
         });
         Ok(())
     }
 
-    fn answer(self: Box<Self>, failure: Option<&Failure>) {
+    fn answer(self: Box<Self>, failure: Option<&TransactionFailure>) {
         let result = match (failure, self.result) {
             (Some(failure), _) => Err(failure.told(self.operation)),
             (None, Some(result)) => result,
@@ -90,7 +90,7 @@ impl Commit {
     }
 
     /// Tells the caller what became of it.
-    pub fn answer(self, failure: Option<&Failure>) {
+    pub fn answer(self, failure: Option<&TransactionFailure>) {
         let result = match failure {
             Some(failure) => Err(failure.told("documents.commit")),
             None => self.answers,

@@ -51,7 +51,7 @@ use folder::Folder;
 use queue::Queue;
 use readers::Readers;
 use recent::Recent;
-use writer::{Memory, Writer};
+use writer::{Remembered, Writer};
 
 /// How to open a store.
 #[derive(Clone)]
@@ -127,7 +127,7 @@ impl Embedded {
         let load = || {
             let incarnation = meta::get(&connection, "incarnation")? as u64;
             let (recent, highest) = Recent::load(&connection)?;
-            let memory = Memory::load(&connection, &recent, highest)?;
+            let memory = Remembered::load(&connection, &recent, highest)?;
             Ok((incarnation, Arc::new(recent), memory))
         };
         let (incarnation, recent, memory) = load().map_err(|trouble| error::reading(OPERATION, trouble))?;

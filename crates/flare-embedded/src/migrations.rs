@@ -7,7 +7,7 @@ use flare_provider::{ErrorKind, ProviderError, Result};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::connect::{self, PAGE_BYTES};
-use crate::error::{Failure, Moment, corrupt};
+use crate::error::{Moment, TransactionFailure, corrupt};
 use crate::folder::{self, Folder};
 
 const OPERATION: &str = "embedded.migrate";
@@ -199,5 +199,5 @@ fn recorded(connection: &Connection) -> Result<Vec<Migration>> {
 }
 
 fn failed(error: rusqlite::Error) -> ProviderError {
-    Failure::of(error, Moment::Statement).told(OPERATION)
+    TransactionFailure::of(error, Moment::Statement).told(OPERATION)
 }

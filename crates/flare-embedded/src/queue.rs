@@ -8,7 +8,7 @@ use flare_provider::{ErrorKind, ProviderError, Result};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 use crate::desk::Desk;
-use crate::error::{Failure, Work};
+use crate::error::{TransactionFailure, Work};
 use crate::job::{Answered, Commit, Job, Task};
 
 /// What a write takes beside its url and content, about: a row's numbers and the entries that lead to it.
@@ -24,7 +24,7 @@ pub(crate) struct Queue {
     /// A job that is larger than the queue takes all of it.
     bound: u32,
     /// Why nothing can be done any more, if it is not that the store was closed.
-    broken: OnceLock<Failure>,
+    broken: OnceLock<TransactionFailure>,
 }
 
 #[derive(Default)]
@@ -146,14 +146,14 @@ impl Queue {
 
     /// Takes no more in, and says why: what is on the disk is unknown, or the engine has a fault. The first reason
     /// stays. True when it is this one.
-    pub fn break_down(&self, failure: Failure) -> bool {
+    pub fn break_down(&self, failure: TransactionFailure) -> bool {
         let first = self.broken.set(failure).is_ok();
         self.end();
         first
     }
 
     /// Why nothing can be done any more.
-    pub fn broken(&self) -> Option<&Failure> {
+    pub fn broken(&self) -> Option<&TransactionFailure> {
         self.broken.get()
     }
 

@@ -10,7 +10,7 @@ use crate::checkpoint::Checkpoints;
 use crate::desk::{Desk, Done};
 use crate::documents::commit_all;
 use crate::engine::Watch;
-use crate::error::{Failure, Moment, Trouble, Work};
+use crate::error::{Moment, TransactionFailure, Work, WorkError};
 use crate::fold::Fold;
 use crate::lanes::Lanes;
 use crate::leavings::{Leavings, Step};
@@ -44,11 +44,11 @@ pub(crate) struct Writer {
     pub incarnation: u64,
     pub commit_bytes: usize,
     pub fold_after: usize,
-    pub memory: Memory,
+    pub memory: Remembered,
 }
 
 /// What the writer remembers between transactions.
-pub(crate) struct Memory {
+pub(crate) struct Remembered {
     lanes: Lanes,
     deltas: Deltas,
     last_document: i64,
@@ -67,11 +67,11 @@ pub(crate) struct Memory {
     tired: bool,
 }
 
-impl Memory {
+impl Remembered {
     /// Reads what a new life needs to know: little, whatever the size of the database. `highest` is the highest
     /// document that the journal speaks of: if that one is removed, its id must not be given to another before the
     /// journal is folded, or the removal would take the ways to the other one along.
-    pub fn load(connection: &Connection, recent: &Recent, highest: i64) -> Work<Memory> {
+    pub fn load(connection: &Connection, recent: &Recent, highest: i64) -> Work<Remembered> {
         let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
         let leavings = Leavings::load(connection)?;
         let (mark, waiting) = {
@@ -79,7 +79,7 @@ impl Memory {
             (shelf.mark(), shelf.generations().map(|generation| generation.changes).sum::<usize>())
         };
         let journal = mark.max(leavings.journal());
-        Ok(Memory {
+        Ok(Remembered {
             lanes: Lanes::default(),
             deltas: Deltas::default(),
             last_document: number("SELECT coalesce(max(id), 0) FROM documents")?.max(highest),
@@ -129,22 +129,24 @@ impl Writer {
     }
 
     /// One transaction, with everything that was taken.
-    fn transact(&mut self, batch: &mut Batch) -> Result<Turn, Failure> {
+    fn transact(&mut self, batch: &mut Batch) -> Result<Turn, TransactionFailure> {
         if let Some(failure) = self.queue.broken() {
             return Err(failure.clone());
         }
-        let statement = |error| Failure::of(error, Moment::Statement);
+        let statement = |error| TransactionFailure::of(error, Moment::Statement);
         let run =
             |sql: &str, moment| match self.connection.prepare_cached(sql).and_then(|mut run| run.execute([]))
             {
                 Ok(_) => Ok(()),
-                Err(error) => Err(Failure::of(error, moment)),
+                Err(error) => Err(TransactionFailure::of(error, moment)),
             };
         run("BEGIN IMMEDIATE", Moment::Statement)?;
         let turn = work(&self.connection, &mut self.memory, &self.recent, self.incarnation, batch);
         let turn = turn.map_err(|trouble| match trouble {
-            Trouble::Store(error) => statement(error),
-            Trouble::Refused(_) => Failure::new(ErrorKind::Internal, "a refusal outside of a job"),
+            WorkError::Store(error) => statement(error),
+            WorkError::Refused(_) => {
+                TransactionFailure::new(ErrorKind::Internal, "a refusal outside of a job")
+            }
         })?;
         run("COMMIT", Moment::Sync)?;
         Ok(turn)
@@ -191,7 +193,7 @@ impl Writer {
                 Ok(left) => memory.reclaim = left > 0,
                 Err(error) => {
                     memory.reclaim = false;
-                    let failure = Failure::of(error, Moment::Sync);
+                    let failure = TransactionFailure::of(error, Moment::Sync);
                     if failure.fatal {
                         broke(&self.queue, &self.fatal, failure);
                     }
@@ -205,12 +207,12 @@ impl Writer {
     }
 
     /// The transaction failed: nothing of it is left, on the disk or in memory, and everyone hears why.
-    fn failed(&mut self, batch: &mut Batch, failure: &Failure, idle: bool) {
+    fn failed(&mut self, batch: &mut Batch, failure: &TransactionFailure, idle: bool) {
         // SQLite has rolled back by itself after some errors, and says so.
         if !self.connection.is_autocommit()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
         {
-            self.broke(Failure::of(error, Moment::Sync));
+            self.broke(TransactionFailure::of(error, Moment::Sync));
         }
         self.memory.lanes.roll_back();
         self.memory.deltas.roll_back();
@@ -223,12 +225,12 @@ impl Writer {
     }
 
     /// What the disk has is unknown from now on: nothing is written any more, and the process is to end.
-    fn broke(&self, failure: Failure) {
+    fn broke(&self, failure: TransactionFailure) {
         broke(&self.queue, &self.fatal, failure);
     }
 }
 
-fn broke(queue: &Queue, fatal: &Fatal, failure: Failure) {
+fn broke(queue: &Queue, fatal: &Fatal, failure: TransactionFailure) {
     let told = failure.told("embedded.commit");
     if queue.break_down(failure) {
         fatal(told);
@@ -244,7 +246,11 @@ struct Alarm {
 impl Drop for Alarm {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            broke(&self.queue, &self.fatal, Failure::new(ErrorKind::Internal, "the writer has panicked"));
+            broke(
+                &self.queue,
+                &self.fatal,
+                TransactionFailure::new(ErrorKind::Internal, "the writer has panicked"),
+            );
             self.queue.abandon();
         }
     }
@@ -253,7 +259,7 @@ impl Drop for Alarm {
 /// Everything that one transaction does, between its begin and its commit.
 fn work(
     connection: &Connection,
-    memory: &mut Memory,
+    memory: &mut Remembered,
     recent: &Recent,
     incarnation: u64,
     batch: &mut Batch,

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::stall::Stalling;
-use super::turn::{Answered, Asked, Turn, Turns};
+use super::turn::{AnswerBody, RequestBody, Turn, Turns};
 use super::{Watch, debug, head};
 
 /// Serves until `stop`; then answers what it can within the configured grace and returns. Later than that, only what was
@@ -54,7 +54,7 @@ pub async fn serve(
             let (watch, turns) = (watch.clone(), turns.clone());
             move |request: Request<Incoming>| {
                 turns.pass_to(Turn::Handling);
-                let mut request = request.map(|body| Asked::new(body, turns.clone()));
+                let mut request = request.map(|body| RequestBody::new(body, turns.clone()));
                 head::without_trailing_slash(&mut request);
                 debug::introduce(&mut request, peer);
                 let (underway, watch, turns) = (watch.begin(&request), watch.clone(), turns.clone());
@@ -69,7 +69,7 @@ pub async fn serve(
                     };
                     underway.answered(answer.status(), watch.clock.monotonic());
                     turns.pass_to(Turn::Reading);
-                    Ok::<_, Infallible>(answer.map(|body| Answered::new(body, turns)))
+                    Ok::<_, Infallible>(answer.map(|body| AnswerBody::new(body, turns)))
                 }
             }
         });

@@ -63,19 +63,19 @@ impl Turns {
 }
 
 /// The body of a request. Whoever waits for more of it waits for the client.
-pub struct Asked<B> {
+pub struct RequestBody<B> {
     body: B,
     turns: Arc<Turns>,
 }
 
-impl<B> Asked<B> {
+impl<B> RequestBody<B> {
     /// A body that comes over a connection.
-    pub fn new(body: B, turns: Arc<Turns>) -> Asked<B> {
-        Asked { body, turns }
+    pub fn new(body: B, turns: Arc<Turns>) -> RequestBody<B> {
+        RequestBody { body, turns }
     }
 }
 
-impl<B: Body + Unpin> Body for Asked<B> {
+impl<B: Body + Unpin> Body for RequestBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 
@@ -101,19 +101,19 @@ impl<B: Body + Unpin> Body for Asked<B> {
 }
 
 /// The body of an answer. It is asked for more once the client has taken what came before, or nearly so.
-pub struct Answered {
+pub struct AnswerBody {
     body: axum::body::Body,
     turns: Arc<Turns>,
 }
 
-impl Answered {
+impl AnswerBody {
     /// A body that goes over a connection.
-    pub fn new(body: axum::body::Body, turns: Arc<Turns>) -> Answered {
-        Answered { body, turns }
+    pub fn new(body: axum::body::Body, turns: Arc<Turns>) -> AnswerBody {
+        AnswerBody { body, turns }
     }
 }
 
-impl Body for Answered {
+impl Body for AnswerBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -162,7 +162,7 @@ mod tests {
         let waker = Waker::from(woken.clone());
         assert_eq!(turns.close(&Context::from_waker(&waker)), Turn::Handling);
         assert_eq!(woken.0.load(Ordering::Relaxed), 0);
-        let mut body = Asked::new(axum::body::Body::from("more"), turns.clone());
+        let mut body = RequestBody::new(axum::body::Body::from("more"), turns.clone());
         assert!(Pin::new(&mut body).poll_frame(&mut Context::from_waker(&noop_waker())).is_pending());
         assert_eq!(woken.0.load(Ordering::Relaxed), 1);
         assert_eq!(turns.close(&Context::from_waker(&waker)), Turn::Sending);

@@ -13,7 +13,7 @@ use flare_core::config::Loaded;
 use flare_core::door::{Clock, Entropy, SystemClock};
 use flare_core::journey::{Event, Journey, Report};
 use flare_core::network::Destinations;
-use flare_core::operations::{About, App, Changes, Chore, Chores, Inboxes, OnFailure, Parts, When};
+use flare_core::operations::{App, Changes, Chore, Chores, Identity, Inboxes, OnFailure, Parts, When};
 use flare_core::telemetry::Telemetry;
 use flare_core::vault::Vault;
 use flare_http::{Site, Watch};
@@ -79,7 +79,7 @@ async fn serve(loaded: Loaded, cores: usize, company: Company) -> anyhow::Result
     let address = listener.local_addr()?;
     let (report, mut fatal, events) = Report::new();
     let engine = Engine::open(&loaded.config, &report).context("opening the store")?;
-    let Node { app, inboxes, live, routes, watch } =
+    let Assembled { app, inboxes, live, routes, watch } =
         assemble(loaded, cores, address, &engine, (report, events)).await?;
     load(&app).await?;
 
@@ -123,7 +123,7 @@ async fn listen(open: Option<std::net::TcpListener>, addr: SocketAddr) -> anyhow
 }
 
 /// A node with everything in its place. Nothing of the catalog is in memory yet, and nobody is served.
-struct Node {
+struct Assembled {
     app: Arc<App>,
     inboxes: Inboxes,
     /// Who looks at pages that move.
@@ -139,7 +139,7 @@ async fn assemble(
     address: SocketAddr,
     engine: &Engine,
     (report, events): (Report, mpsc::Receiver<Event>),
-) -> anyhow::Result<Node> {
+) -> anyhow::Result<Assembled> {
     let settings = loaded.entries();
     let config = loaded.config;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::of_process());
@@ -157,7 +157,7 @@ async fn assemble(
     let (routes, patterns) = flare_http::site(pages, &changes).into_parts();
     let watch = Arc::new(Watch::new(patterns, clock.clone()));
     let (app, inboxes) = App::new(Parts {
-        about: About { version: version::THIS, address, settings },
+        about: Identity { version: version::THIS, address, settings },
         config,
         clock,
         entropy,
@@ -171,7 +171,7 @@ async fn assemble(
         traffic: watch.traffic.clone(),
     });
     let app = Arc::new(app);
-    Ok(Node { routes: routes.with_state(app.clone()), app, inboxes, live, watch })
+    Ok(Assembled { routes: routes.with_state(app.clone()), app, inboxes, live, watch })
 }
 
 /// Takes over all that is stored.

@@ -33,7 +33,7 @@ use crate::version::Version;
 /// What a node is put together from.
 pub struct Parts {
     /// What it says of itself.
-    pub about: About,
+    pub about: Identity,
     /// The configuration.
     pub config: Config,
     /// The time.
@@ -59,7 +59,7 @@ pub struct Parts {
 }
 
 /// What a node says of itself.
-pub struct About {
+pub struct Identity {
     /// Which Flare it is.
     pub version: Version,
     /// Where the API listens: as configured, or where that leaves it open the port that it got.
@@ -81,7 +81,7 @@ pub struct Inboxes {
 /// Everything an operation needs.
 pub struct App {
     /// What it says of itself.
-    pub about: About,
+    pub about: Identity,
     /// The configuration.
     pub config: Config,
     /// The time.

@@ -16,7 +16,7 @@ use flare_model::resource::{Resource, ResourceView};
 use flare_model::subscription::{Stored, check, fitting, lowered};
 use flare_provider::{Entity, EntityKind, ErrorKind, ProviderError};
 
-pub use app::{About, App, Inboxes, Parts};
+pub use app::{App, Identity, Inboxes, Parts};
 pub use catalog::changes::Changes;
 pub use catalog::secrets::{Rotation, RotationDraft};
 pub use catalog::subscriptions::{StatusView, SweepView};

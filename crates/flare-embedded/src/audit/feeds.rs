@@ -9,7 +9,7 @@ use rusqlite::{Connection, Row};
 use super::Findings;
 use super::facts::{Facts, LaneFacts, lane_of};
 use super::ways::AllMet;
-use crate::error::{Trouble, Work};
+use crate::error::{Work, WorkError};
 use crate::ledger::{bits, coding, held, read_standing, standing_columns};
 use crate::place::{feed_key, number};
 
@@ -144,7 +144,7 @@ fn check_standings(connection: &Connection, feed: &Feed, met: &AllMet, findings:
     while let Some(row) = rows.next()? {
         let standing = match read_standing(row) {
             Ok(standing) => standing,
-            Err(Trouble::Refused(error)) => {
+            Err(WorkError::Refused(error)) => {
                 findings.add(feed.name.clone(), format!("cannot be read: {}", error.detail));
                 continue;
             }

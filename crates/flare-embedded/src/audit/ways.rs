@@ -8,7 +8,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Row};
 
 use super::Findings;
 use super::facts::{Facts, lane_of};
-use crate::error::{Trouble, Work};
+use crate::error::{Work, WorkError};
 use crate::place::{place, url_key};
 use crate::recent::{Generation, Recent};
 
@@ -58,7 +58,7 @@ pub(super) type AllMet = BTreeMap<i64, Met>;
 pub(super) fn check(connection: &Connection, facts: &Facts, findings: &mut Findings) -> Work<Option<AllMet>> {
     let recent = match Recent::load(connection) {
         Ok((recent, _)) => recent,
-        Err(Trouble::Refused(error)) => {
+        Err(WorkError::Refused(error)) => {
             findings.add("the journal", error.detail);
             return Ok(None);
         }

@@ -11,7 +11,7 @@ use super::standings::{self, GAVE_UP};
 use super::write::fenced;
 use super::{bits, coding, filtering};
 use crate::desk::Desk;
-use crate::error::{Trouble, Work, corrupt};
+use crate::error::{Work, WorkError, corrupt};
 use crate::meta;
 use crate::place::feed_key;
 use crate::snapshot::snapshot;
@@ -83,7 +83,7 @@ pub(crate) fn read(connection: &Connection, feeds: &[FeedId], incarnation: u64) 
 fn saved(connection: &Connection, row: &Row, feed: FeedId, key: i64, incarnation: u64) -> Work<Saved> {
     let senseless = |what: &str| {
         let detail = format!("{what} of feed {} of lane {} makes no sense", feed.subscription, feed.lane);
-        Trouble::Refused(corrupt(OPERATION, detail))
+        WorkError::Refused(corrupt(OPERATION, detail))
     };
     let bytes = |index| row.get_ref(index)?.as_blob_or_null().map_err(rusqlite::Error::from);
     let cursor = Seq(row.get::<_, i64>(0)? as u64);

@@ -6,7 +6,7 @@ use flare_model::time::Timestamp;
 use flare_provider::ListStandings;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row};
 
-use crate::error::{Trouble, Work, corrupt};
+use crate::error::{Work, WorkError, corrupt};
 use crate::place::feed_key;
 use crate::snapshot::snapshot;
 
@@ -71,7 +71,10 @@ pub(crate) fn read(row: &Row) -> Work<Standing> {
     let number = |index| row.get::<_, i64>(index).map(|number| number as u64);
     let ordinal = number(0)?;
     let senseless = |what: &str| {
-        Trouble::Refused(corrupt("ledger.standings", format!("{what} of the standing of document {ordinal}")))
+        WorkError::Refused(corrupt(
+            "ledger.standings",
+            format!("{what} of the standing of document {ordinal}"),
+        ))
     };
     let state = match (row.get(3)?, row.get::<_, Option<i64>>(4)?) {
         (WAITING, Some(due)) => State::Waiting { due: Timestamp::from_millis(due) },

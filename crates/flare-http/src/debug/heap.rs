@@ -48,19 +48,19 @@ async fn take(_: &App, _: Format) -> Result<Response, ApiError> {
 
 #[cfg(feature = "heap-profile")]
 async fn take(app: &App, format: Format) -> Result<Response, ApiError> {
-    use crate::profile::heap::{self, Refused};
+    use crate::profile::heap::{self, NoHeapProfile};
 
     let clock = app.clock.clone();
     let profile =
         tokio::task::spawn_blocking(move || heap::take(&*clock).map(|profile| format.answer(&profile)));
     let taken = profile.await.map_err(|_| ApiError::unavailable("reading the allocator's notes failed"))?;
     taken.map_err(|refused| match refused {
-        Refused::Busy => ApiError::too_many(format!("{refused}; one at a time")),
-        Refused::Off => ApiError::unavailable(format!(
+        NoHeapProfile::Busy => ApiError::too_many(format!("{refused}; one at a time")),
+        NoHeapProfile::Off => ApiError::unavailable(format!(
             "{refused}; start Flare with MALLOC_CONF=prof:true, or build it in its own folder, where .cargo/config.toml \
              says so"
         )),
-        Refused::Allocator(_) | Refused::File(..) | Refused::Text(_) => {
+        NoHeapProfile::Allocator(_) | NoHeapProfile::File(..) | NoHeapProfile::Text(_) => {
             tracing::error!(error = &refused as &dyn std::error::Error, "no heap profile");
             ApiError::unavailable("there is no heap profile; the log of the node says why")
         }

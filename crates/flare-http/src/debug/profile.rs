@@ -70,11 +70,11 @@ async fn take(_: &App, _: Duration, _: Format) -> Result<Response, ApiError> {
 
 #[cfg(feature = "cpu-profile")]
 async fn take(app: &App, time: Duration, format: Format) -> Result<Response, ApiError> {
-    use crate::profile::cpu::{Refused, Sampling};
+    use crate::profile::cpu::{NoCpuProfile, Sampling};
 
-    let refused = |refused: Refused| match refused {
-        Refused::Busy => ApiError::too_many(format!("{refused}; one at a time")),
-        Refused::Failed(_) => {
+    let refused = |refused: NoCpuProfile| match refused {
+        NoCpuProfile::Busy => ApiError::too_many(format!("{refused}; one at a time")),
+        NoCpuProfile::Failed(_) => {
             tracing::error!(error = &refused as &dyn std::error::Error, "no profile");
             ApiError::unavailable("the profiler failed; the log of the node says how")
         }

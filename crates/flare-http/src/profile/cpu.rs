@@ -26,7 +26,7 @@ pub struct Sampling {
 
 /// Why no profile can be taken.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
+pub enum NoCpuProfile {
     /// One is being taken.
     #[error("a profile is being taken already")]
     Busy,
@@ -37,19 +37,19 @@ pub enum Refused {
 
 impl Sampling {
     /// Begins, with so many samples per second of processor time.
-    pub fn begin(rate: u32, clock: &dyn Clock) -> Result<Sampling, Refused> {
-        let one = alone().ok_or(Refused::Busy)?;
+    pub fn begin(rate: u32, clock: &dyn Clock) -> Result<Sampling, NoCpuProfile> {
+        let one = alone().ok_or(NoCpuProfile::Busy)?;
         let frequency = i32::try_from(rate).unwrap_or(i32::MAX);
         let builder = ProfilerGuardBuilder::default().frequency(frequency).blocklist(&UNSAFE_TO_WALK);
-        let guard = builder.build().map_err(Refused::Failed)?;
+        let guard = builder.build().map_err(NoCpuProfile::Failed)?;
         let began_nanos = clock.now().millis().saturating_mul(1_000_000);
         Ok(Sampling { guard, rate, began_nanos, began: clock.monotonic(), _one: one })
     }
 
     /// Ends, and finds the names of what was seen. That takes a while: not for a thread that serves requests.
-    pub fn end(self, clock: &dyn Clock) -> Result<Profile, Refused> {
+    pub fn end(self, clock: &dyn Clock) -> Result<Profile, NoCpuProfile> {
         let took = clock.monotonic().saturating_sub(self.began);
-        let report = self.guard.report().build().map_err(Refused::Failed)?;
+        let report = self.guard.report().build().map_err(NoCpuProfile::Failed)?;
         let period = 1_000_000_000 / u64::from(self.rate.max(1));
         Ok(Profile {
             unit: Unit::Cpu { period },

@@ -19,7 +19,7 @@ use super::{Profile, Stack, Unit, alone};
 
 /// Why there is no profile.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
+pub enum NoHeapProfile {
     /// One is being taken.
     #[error("a profile is being taken already")]
     Busy,
@@ -38,18 +38,18 @@ pub enum Refused {
 }
 
 /// Lets the allocator note who takes memory, from now on.
-pub fn begin() -> Result<(), Refused> {
-    if !profiling::prof::read().map_err(Refused::Allocator)? {
-        return Err(Refused::Off);
+pub fn begin() -> Result<(), NoHeapProfile> {
+    if !profiling::prof::read().map_err(NoHeapProfile::Allocator)? {
+        return Err(NoHeapProfile::Off);
     }
-    b"prof.active\0".name().write(true).map_err(Refused::Allocator)
+    b"prof.active\0".name().write(true).map_err(NoHeapProfile::Allocator)
 }
 
 /// Who holds memory now. Finding the names takes a while: not for a thread that serves requests.
-pub fn take(clock: &dyn Clock) -> Result<Profile, Refused> {
-    let _one = alone().ok_or(Refused::Busy)?;
-    if !profiling::prof::read().map_err(Refused::Allocator)? {
-        return Err(Refused::Off);
+pub fn take(clock: &dyn Clock) -> Result<Profile, NoHeapProfile> {
+    let _one = alone().ok_or(NoHeapProfile::Busy)?;
+    if !profiling::prof::read().map_err(NoHeapProfile::Allocator)? {
+        return Err(NoHeapProfile::Off);
     }
     let began_nanos = clock.now().millis().saturating_mul(1_000_000);
     let heap = jeheap::read(&dump()?)?;
@@ -83,7 +83,7 @@ struct Place {
 }
 
 /// The allocator's text.
-fn dump() -> Result<String, Refused> {
+fn dump() -> Result<String, NoHeapProfile> {
     /// A folder that goes with its owner.
     struct Folder<'a>(&'a Path);
     impl Drop for Folder<'_> {
@@ -93,11 +93,11 @@ fn dump() -> Result<String, Refused> {
         }
     }
     let place: &'static Place = &PLACE;
-    let failed = |error| Refused::File(place.folder.clone(), error);
+    let failed = |error| NoHeapProfile::File(place.folder.clone(), error);
     // A folder that nobody else can write to: the allocator would follow a link that somebody has laid out.
     DirBuilder::new().mode(0o700).create(&place.folder).map_err(failed)?;
     let _folder = Folder(&place.folder);
-    b"prof.dump\0".name().write(place.for_c.as_slice()).map_err(Refused::Allocator)?;
+    b"prof.dump\0".name().write(place.for_c.as_slice()).map_err(NoHeapProfile::Allocator)?;
     // Threads have the names that they gave themselves, in whatever letters.
     std::fs::read(&place.file).map(|text| String::from_utf8_lossy(&text).into_owned()).map_err(failed)
 }

@@ -29,9 +29,9 @@ pub struct Evidence {
     /// The resource of the subscription.
     pub resource: ResourceId,
     /// The resource that the url belongs to.
-    pub owner: Option<Pattern>,
+    pub owner: Option<Candidate>,
     /// Others whose endpoint the url fits too, but less specifically.
-    pub fitting: Vec<Pattern>,
+    pub fitting: Vec<Candidate>,
     /// What Flare has of the document.
     pub document: Option<Known>,
     /// What the subscription's filter says of it; nothing where it has none, or the document is deleted.
@@ -70,7 +70,7 @@ impl Membership {
 
 /// A resource, as far as a url is concerned.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pattern {
+pub struct Candidate {
     /// Its id.
     pub id: ResourceId,
     /// Its endpoint.

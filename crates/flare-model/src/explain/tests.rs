@@ -55,7 +55,7 @@ fn evidence() -> Evidence {
         now: at(10_000),
         url: "http://h/users/1".into(),
         resource: resource.clone(),
-        owner: Some(Pattern { id: resource, endpoint: "http://h/users/{id}".into() }),
+        owner: Some(Candidate { id: resource, endpoint: "http://h/users/{id}".into() }),
         fitting: Vec::new(),
         document: Some(Known {
             revision: Revision::Integer(3),
@@ -245,7 +245,7 @@ fn facts_come_in_the_order_in_which_flare_looks() {
 #[test]
 fn the_less_specific_endpoints_are_named() {
     let mut evidence = evidence();
-    evidence.fitting = vec![Pattern { id: ResourceId::new("res_c"), endpoint: "http://h/{a}/{b}".into() }];
+    evidence.fitting = vec![Candidate { id: ResourceId::new("res_c"), endpoint: "http://h/{a}/{b}".into() }];
     let detail = explain(&evidence).facts.remove(0).detail;
     assert!(detail.contains("most specific") && detail.contains("res_c (http://h/{a}/{b})"), "{detail}");
 }

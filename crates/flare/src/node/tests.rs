@@ -41,7 +41,11 @@ impl Scene {
         let destinations = Destinations::new(&config.network, true);
         let plan = plan(&config, 2, store.clone(), clock.clone(), &destinations, report).unwrap();
         let (app, _) = App::new(Parts {
-            about: About { version: version::THIS, address: config.http.server.addr, settings: Vec::new() },
+            about: Identity {
+                version: version::THIS,
+                address: config.http.server.addr,
+                settings: Vec::new(),
+            },
             journey: Journey::start(plan).await.unwrap(),
             vault: Vault::open(&config, &Entropy::of_machine()).unwrap(),
             entropy: Entropy::of_machine(),

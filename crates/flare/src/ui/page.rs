@@ -42,7 +42,7 @@ pub enum Section {
 }
 
 /// An entry of the menu.
-pub struct Entry {
+pub struct MenuEntry {
     section: Section,
     /// The name of its icon.
     pub icon: &'static str,
@@ -52,11 +52,11 @@ pub struct Entry {
     pub label: &'static str,
 }
 
-const fn entry(section: Section, icon: &'static str, href: &'static str, label: &'static str) -> Entry {
-    Entry { section, icon, href, label }
+const fn entry(section: Section, icon: &'static str, href: &'static str, label: &'static str) -> MenuEntry {
+    MenuEntry { section, icon, href, label }
 }
 
-static MENU: [Entry; 9] = [
+static MENU: [MenuEntry; 9] = [
     entry(Section::Dashboard, "dashboard", "/ui", "Dashboard"),
     entry(Section::Resources, "stack-2", "/ui/resources", "Resources"),
     entry(Section::Subscriptions, "users", "/ui/subscriptions", "Subscriptions"),
@@ -148,12 +148,12 @@ impl Frame {
     }
 
     /// The menu.
-    pub fn menu(&self) -> &'static [Entry] {
+    pub fn menu(&self) -> &'static [MenuEntry] {
         &MENU
     }
 
     /// Whether an entry of the menu is lit.
-    pub fn is_in(&self, entry: &Entry) -> bool {
+    pub fn is_in(&self, entry: &MenuEntry) -> bool {
         self.section == entry.section
     }
 

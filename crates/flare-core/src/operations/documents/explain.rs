@@ -2,7 +2,7 @@
 //! a verdict with its facts.
 
 use flare_model::document::Document;
-use flare_model::explain::{Evidence, Explanation, Known, Membership, Pattern, Settings, explain};
+use flare_model::explain::{Candidate, Evidence, Explanation, Known, Membership, Settings, explain};
 use flare_model::filter::{Inputs, Json};
 use flare_model::ids::{FeedId, SubscriptionId};
 use flare_model::invalid::Invalid;
@@ -82,8 +82,8 @@ impl App {
     }
 }
 
-fn pattern(resource: &Resource) -> Pattern {
-    Pattern { id: resource.id().clone(), endpoint: resource.view.endpoint.clone() }
+fn pattern(resource: &Resource) -> Candidate {
+    Candidate { id: resource.id().clone(), endpoint: resource.view.endpoint.clone() }
 }
 
 /// What the filter of a subscription says of a document as it is now.

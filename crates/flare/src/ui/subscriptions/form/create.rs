@@ -13,7 +13,7 @@ use flare_model::resource::Resource;
 use http::{HeaderMap, StatusCode};
 use serde_json::json;
 
-use super::draft::{Draft, DraftPage};
+use super::draft::{DraftForm, DraftPage};
 use super::preview::of_draft;
 use crate::ui::form::draft;
 use crate::ui::page::{Frame, PageError, Section, Visit, html_with};
@@ -34,7 +34,7 @@ struct Created {
 pub async fn form(State(app): AppState, Path(id): Path<String>, visit: Visit) -> Result<Response, PageError> {
     let resource = resource(&app, &id)?;
     let as_json = visit.query("view").is_some_and(|view| view == "json");
-    Ok(page(&app, visit, &resource, Draft::new(&json!({}), as_json)))
+    Ok(page(&app, visit, &resource, DraftForm::new(&json!({}), as_json)))
 }
 
 /// Shows a draft in its other view.
@@ -46,7 +46,7 @@ pub async fn switch(
     body: Body,
 ) -> Result<Response, PageError> {
     let resource = resource(&app, &id)?;
-    Ok(page(&app, visit, &resource, Draft::read(&app, &headers, body).await?.switched()?))
+    Ok(page(&app, visit, &resource, DraftForm::read(&app, &headers, body).await?.switched()?))
 }
 
 /// Creates what the draft says.
@@ -58,7 +58,7 @@ pub async fn submit(
     body: Body,
 ) -> Result<Response, PageError> {
     let resource = resource(&app, &id)?;
-    let mut sent = Draft::read(&app, &headers, body).await?;
+    let mut sent = DraftForm::read(&app, &headers, body).await?;
     let draft = sent.json().and_then(|json| Ok(draft(json)?));
     match sent.form.submit(draft, |draft| app.create_subscription(resource.id(), draft)).await? {
         Some((subscription, secret)) => {
@@ -76,7 +76,7 @@ pub async fn submit(
     }
 }
 
-fn page(app: &App, visit: Visit, resource: &Resource, draft: Draft) -> Response {
+fn page(app: &App, visit: Visit, resource: &Resource, draft: DraftForm) -> Response {
     let list = format!("/ui/resources/{}/subscriptions", resource.id());
     let frame = visit.frame(Section::Subscriptions, "New subscription");
     let frame = frame

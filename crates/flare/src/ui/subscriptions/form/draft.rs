@@ -22,7 +22,7 @@ const JSON: &[&str] = &["json"];
 type Options = &'static [(&'static str, &'static str)];
 
 /// A draft in one of its views.
-pub struct Draft {
+pub struct DraftForm {
     /// The fields; or one, with all of it.
     pub form: Form,
     /// Whether it is shown as JSON.
@@ -36,7 +36,7 @@ pub struct DraftPage<'a> {
     /// The frame.
     pub frame: Frame,
     /// The draft.
-    pub draft: Draft,
+    pub draft: DraftForm,
     /// The resource it is about.
     pub resource: &'a Resource,
     /// The head of the subscription, if it is there already.
@@ -80,24 +80,24 @@ const OWN: [Own; 3] = [
     },
 ];
 
-impl Draft {
+impl DraftForm {
     /// A draft that is there already, or an empty one.
-    pub fn new(json: &Value, as_json: bool) -> Draft {
+    pub fn new(json: &Value, as_json: bool) -> DraftForm {
         match as_json {
-            true => Draft { form: Form::new(JSON, &[("json", &pretty(json))]), as_json },
-            false => Draft { form: fields::from_json(json), as_json },
+            true => DraftForm { form: Form::new(JSON, &[("json", &pretty(json))]), as_json },
+            false => DraftForm { form: fields::from_json(json), as_json },
         }
     }
 
     /// A draft that was sent.
-    pub async fn read(app: &App, headers: &HeaderMap, body: Body) -> Result<Draft, PageError> {
+    pub async fn read(app: &App, headers: &HeaderMap, body: Body) -> Result<DraftForm, PageError> {
         let mut form = Form::read(fields::NAMES, app, headers, body).await?;
         let as_json = form.is("view", "json");
         if as_json {
             let text = form.value("json").to_owned();
             form = Form::new(JSON, &[("json", &text)]);
         }
-        Ok(Draft { form, as_json })
+        Ok(DraftForm { form, as_json })
     }
 
     /// The JSON of it, as the API takes it.
@@ -112,9 +112,9 @@ impl Draft {
     }
 
     /// The same draft in the other view; one that is not JSON stays as it is and says why.
-    pub fn switched(mut self) -> Result<Draft, PageError> {
+    pub fn switched(mut self) -> Result<DraftForm, PageError> {
         match self.json() {
-            Ok(json) => Ok(Draft::new(&json, !self.as_json)),
+            Ok(json) => Ok(DraftForm::new(&json, !self.as_json)),
             Err(failure) => {
                 self.form.refuse(failure)?;
                 Ok(self)

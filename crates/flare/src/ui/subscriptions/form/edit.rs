@@ -10,7 +10,7 @@ use flare_model::patch::merge_between;
 use http::HeaderMap;
 use serde_json::{Value, json};
 
-use super::draft::{Draft, DraftPage};
+use super::draft::{DraftForm, DraftPage};
 use super::preview::of_draft;
 use crate::ui::flash;
 use crate::ui::page::{PageError, Visit};
@@ -20,7 +20,7 @@ use crate::ui::subscriptions::head::{Head, Tab};
 pub async fn form(State(app): AppState, Path(id): Path<String>, visit: Visit) -> Result<Response, PageError> {
     let head = Head::of(&app, &id, Tab::Edit).await?;
     let as_json = visit.query("view").is_some_and(|view| view == "json");
-    let draft = Draft::new(&current(&head.subscription), as_json);
+    let draft = DraftForm::new(&current(&head.subscription), as_json);
     Ok(page(&app, visit, head, draft))
 }
 
@@ -33,7 +33,7 @@ pub async fn switch(
     body: Body,
 ) -> Result<Response, PageError> {
     let head = Head::of(&app, &id, Tab::Edit).await?;
-    Ok(page(&app, visit, head, Draft::read(&app, &headers, body).await?.switched()?))
+    Ok(page(&app, visit, head, DraftForm::read(&app, &headers, body).await?.switched()?))
 }
 
 /// Changes what the draft says otherwise.
@@ -45,7 +45,7 @@ pub async fn submit(
     body: Body,
 ) -> Result<Response, PageError> {
     let head = Head::of(&app, &id, Tab::Edit).await?;
-    let mut sent = Draft::read(&app, &headers, body).await?;
+    let mut sent = DraftForm::read(&app, &headers, body).await?;
     let wanted = sent.json();
     match sent.form.submit(wanted, |wanted| change(&app, &head, wanted)).await? {
         Some(words) => Ok(flash::done(&head.place(), words)),
@@ -76,7 +76,7 @@ fn current(subscription: &Subscription) -> Value {
     draft
 }
 
-fn page(app: &App, visit: Visit, head: Head, draft: Draft) -> Response {
+fn page(app: &App, visit: Visit, head: Head, draft: DraftForm) -> Response {
     let place = head.place();
     let frame = head.frame(visit, "Settings");
     let resource = head.subscription.compiled.resource.clone();

@@ -11,7 +11,7 @@ use http::HeaderMap;
 use serde::Deserialize;
 
 use super::create::resource;
-use super::draft::Draft;
+use super::draft::DraftForm;
 use crate::ui::form::draft;
 use crate::ui::page::{Frame, PageError, Section, Visit, html, message};
 use crate::ui::subscriptions::plot::{Bar, short, waits};
@@ -75,17 +75,17 @@ pub async fn handle(
     body: Body,
 ) -> Result<Response, PageError> {
     resource(&app, &id)?;
-    let sent = Draft::read(&app, &headers, body).await?;
+    let sent = DraftForm::read(&app, &headers, body).await?;
     let preview = of_draft(&app, &sent);
     Ok(html(&Page { frame: visit.frame(Section::Subscriptions, "When it would try"), preview }))
 }
 
 /// When a draft would try, or what is wrong with it.
-pub fn of_draft(app: &App, sent: &Draft) -> Result<Preview, String> {
+pub fn of_draft(app: &App, sent: &DraftForm) -> Result<Preview, String> {
     plan(app, sent).map(|plan| Preview::of(&plan)).map_err(message)
 }
 
-fn plan(app: &App, sent: &Draft) -> Result<Plan, Failure> {
+fn plan(app: &App, sent: &DraftForm) -> Result<Plan, Failure> {
     let Within { delivery } = draft(sent.json()?)?;
     app.plan_retries(delivery.retry, DRAWN)
 }

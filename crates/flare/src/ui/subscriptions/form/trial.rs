@@ -16,7 +16,7 @@ use http::HeaderMap;
 use serde_json::Value;
 
 use super::create::resource;
-use super::draft::Draft;
+use super::draft::DraftForm;
 use crate::ui::form::Form;
 use crate::ui::page::{Frame, PageError, Section, Visit, html, message};
 use crate::ui::text;
@@ -54,7 +54,7 @@ pub async fn handle(
     // Read once as bytes: the fields of the trial stand in the same form as those of the draft.
     let bytes: Bytes = body::read(&app, &headers, sent).await?;
     let fields = Form::read(&[], &app, &headers, Body::from(bytes.clone())).await?;
-    let draft = Draft::read(&app, &headers, Body::from(bytes)).await?;
+    let draft = DraftForm::read(&app, &headers, Body::from(bytes)).await?;
     let trial = match try_out(&app, &resource, &fields, &draft).await {
         Ok(tried) => Ok(tried),
         Err(failure @ (Failure::Invalid(_) | Failure::NotFound(_))) => Err(message(failure)),
@@ -63,7 +63,7 @@ pub async fn handle(
     Ok(html(&Page { frame: visit.frame(Section::Subscriptions, "What the expressions say"), trial }))
 }
 
-async fn try_out(app: &App, resource: &Resource, fields: &Form, draft: &Draft) -> Done<Tried> {
+async fn try_out(app: &App, resource: &Resource, fields: &Form, draft: &DraftForm) -> Done<Tried> {
     let url = fields.given("trial.document");
     let url = url.ok_or_else(|| Invalid::new("document", "give the url of a document that Flare knows"))?;
     let document = app.document_of(resource, url).await?;
