@@ -300,8 +300,8 @@ impl Watch for Oracle {
         self.excuses.reaches_tail(read);
     }
 
-    fn takes(&mut self) {
-        self.excuses.takes();
+    fn takes(&mut self, issued: Seq) {
+        self.excuses.takes(issued);
         self.taken = self.rows.clone();
     }
 

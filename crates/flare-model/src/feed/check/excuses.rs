@@ -35,8 +35,9 @@ impl Excuses {
         }
     }
 
-    pub fn takes(&mut self) {
-        self.taken = self.now.clone();
+    /// A record was taken, with this mark.
+    pub fn takes(&mut self, issued: Seq) {
+        self.taken = self.worth_keeping(issued);
     }
 
     pub fn commits(&mut self) {
@@ -47,7 +48,12 @@ impl Excuses {
     pub fn opens(&mut self, saved: &Saved, head: Seq, life: Life) {
         let before = if life == Life::Stop { &self.now } else { &self.saved };
         self.now = Rc::new(before.next(saved, head, life));
-        (self.taken, self.saved) = (Rc::default(), self.now.clone());
+        (self.taken, self.saved) = (Rc::default(), self.worth_keeping(saved.issued));
+    }
+
+    /// What a crash goes back to. With a mark it forgets all that was certain, so that what was makes no difference.
+    fn worth_keeping(&self, issued: Seq) -> Rc<Found> {
+        if issued > Seq(0) && !self.now.clean { Rc::default() } else { self.now.clone() }
     }
 
     /// Everything may have been sent that there is.

@@ -302,8 +302,8 @@ impl Watch for Ghost {
         self.excuses.reaches_tail(read);
     }
 
-    fn takes(&mut self) {
-        self.excuses.takes();
+    fn takes(&mut self, issued: Seq) {
+        self.excuses.takes(issued);
         for doc in &mut self.docs {
             doc.taken = doc.now;
         }

@@ -46,7 +46,7 @@ impl<W: Watch> World<W> {
         if self.is_sound() {
             self.covers(&taken.record)?;
         }
-        self.watch.takes();
+        self.watch.takes(taken.record.issued);
         self.hand = Some(taken);
         if self.paused == Pause::Begun {
             self.paused = Pause::Taken;

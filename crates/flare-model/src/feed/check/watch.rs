@@ -48,7 +48,8 @@ pub trait Watch: Clone {
     /// A dead letter is dropped.
     fn drops(&mut self, doc: usize);
     fn reaches_tail(&mut self, read: Seq);
-    fn takes(&mut self);
+    /// A record is taken, with this mark.
+    fn takes(&mut self, issued: Seq);
     fn commits(&mut self);
     /// A new life begins with what the ledger has, when the newest change is `head`.
     fn opens(&mut self, saved: &Saved, head: Seq, life: Life);
