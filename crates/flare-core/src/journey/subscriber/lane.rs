@@ -56,6 +56,34 @@ pub struct FeedLane {
     pub leaving: Option<Leaving>,
 }
 
+impl FeedLane {
+    /// A lane that is taken over, with nothing read for it yet.
+    pub fn new(id: FeedId, feed: Feed, tail: Arc<LaneTail>, begun: bool) -> FeedLane {
+        FeedLane {
+            id,
+            feed,
+            tail,
+            begun,
+            noted: Noted::default(),
+            queued: false,
+            parked: None,
+            page: None,
+            loading: false,
+            era: Era::default(),
+            fetched: Seldom::default(),
+            looked: Seldom::default(),
+            dirty: false,
+            wants_record: false,
+            hurries: false,
+            swept: Vec::new(),
+            sweeping: Sweeping::Rests,
+            fetching: 0,
+            in_flight: 0,
+            leaving: None,
+        }
+    }
+}
+
 /// A lane that is about to leave its thread.
 #[derive(Default)]
 pub struct Leaving {

@@ -106,6 +106,40 @@ impl Stood {
 }
 
 impl Subscriber {
+    /// One that is taken over. `hosts` is where it sends to, by action.
+    pub fn new(
+        compiled: Arc<Compiled>,
+        lanes: Lanes,
+        hosts: [usize; 3],
+        placement: Placement,
+        standstill: Standstill,
+        now: Timestamp,
+    ) -> Subscriber {
+        let stands = standstill != Standstill::None;
+        Subscriber {
+            compiled,
+            standstill,
+            decision: None,
+            stood: stands.then(|| Stood::found(now)),
+            lanes,
+            unread: VecDeque::new(),
+            due: VecDeque::new(),
+            placement,
+            borrowed: None,
+            in_flight: 0,
+            queued: false,
+            waits_to_hang: false,
+            host: hosts[1],
+            hosts,
+            fortune: Fortune::default(),
+            recovering: false,
+            bucket: None,
+            alarm: Duration::MAX,
+            passive: None,
+            leases: None,
+        }
+    }
+
     /// Stops it or lets it go. Answers since when it stood still if it goes on only now.
     pub fn stand(&mut self, standstill: Standstill, now: Timestamp) -> Option<Stood> {
         let stood = std::mem::replace(&mut self.standstill, standstill) != Standstill::None;

@@ -33,7 +33,7 @@ use crate::journey::settling::recorder;
 use crate::journey::subscriber::Standstill;
 use crate::journey::subscriber::passive::PassiveLimits;
 use crate::journey::thread::command::Command;
-use crate::journey::thread::obey;
+use crate::journey::thread::obey::obey;
 use crate::journey::worker::breaker::BreakerSettings;
 use crate::journey::worker::job::Job;
 use crate::journey::worker::moments::Lasted;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
-use super::serve;
 use crate::journey::bell::Bell;
 use crate::journey::log::tail::Tails;
 use crate::journey::thread::command::Command;
+use crate::journey::thread::run::serve;
 use crate::journey::worker::Tools;
 
 /// What a delivery thread is.

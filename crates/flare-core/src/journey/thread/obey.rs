@@ -1,0 +1,117 @@
+//! What the node asks of a delivery thread is done. In: a command. Out: what it says, and an answer where it wants one.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use flare_model::document::Row;
+use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
+use tokio::sync::oneshot;
+
+use crate::journey::asking::census;
+use crate::journey::asking::survey;
+use crate::journey::log::tail::Tails;
+use crate::journey::sending::errand;
+use crate::journey::sending::trial;
+use crate::journey::thread::command::Command;
+use crate::journey::worker::Worker;
+
+/// Does what a command says.
+pub fn obey(worker: &Rc<RefCell<Worker>>, tails: &Tails, command: Command) {
+    let worker = &mut *worker.borrow_mut();
+    match command {
+        Command::Open { compiled, opened, standstill, fresh, placement, common, decision } => {
+            let place = worker.open(tails, compiled, opened, standstill, placement, common);
+            worker.begin_subscription(place, fresh, decision);
+        }
+        Command::Replace(compiled) => worker.replace(compiled),
+        Command::Stand { number, standstill, paused_since } => worker.stand(number, standstill, paused_since),
+        Command::Remove(number, reply) => {
+            worker.remove(number);
+            answer(reply, ());
+        }
+        Command::Place(placement, common) => worker.placed(placement, common),
+        Command::Drain(number, lanes) => worker.drain(number, lanes),
+        Command::Release(number, lanes, reply) => worker.release(number, lanes, reply),
+        Command::Record(number, reply) => worker.record_now(number, reply),
+        Command::Sweep(number, kind, replay, reply) => {
+            answer(reply, worker.begin_sweep(number, kind, replay));
+        }
+        Command::BeginAgain(number, reply) => answer(reply, worker.begin_again(number)),
+        Command::Request(number, rows, replay, reply) => {
+            answer(reply, worker.request(number, rows, replay));
+        }
+        Command::DropDead(number, letters, reply) => answer(reply, worker.drop_dead(number, letters)),
+        Command::Lose(number, lane, revisions, reply) => {
+            answer(reply, worker.lose(number, lane, &revisions));
+        }
+        Command::Passive(number, ask) => worker.passive_ask(number, ask),
+        Command::ClockMoved(offset) => worker.clock_moved(offset),
+        Command::Errand(errand) => {
+            worker.tasks.spawn_local(errand::run(worker.tools.clone(), *errand));
+        }
+        Command::Try(trial, reply) => {
+            worker.tasks.spawn_local(trial::run(worker.tools.clone(), trial, reply));
+        }
+        Command::MaySweep(number, reply) => answer(reply, worker.may_sweep(number)),
+        Command::Inspect(number, reply) => answer(reply, worker.inspect(number)),
+        Command::Examine(number, rows, reply) => answer(reply, worker.examine(number, &rows)),
+        Command::Owed(list, reply) => answer(reply, worker.owed(list)),
+        Command::Needs(number, lane, reply) => answer(reply, worker.needs(number, lane)),
+        Command::Owes(number, lane, reply) => answer(reply, worker.owes(number, lane)),
+        Command::Dead(number, reply) => answer(reply, worker.dead(number)),
+        Command::Decided(reply) => answer(reply, worker.decided()),
+        Command::Decision(number, reply) => answer(reply, worker.decision(number)),
+        Command::Census(reply) => {
+            worker.tasks.spawn_local(census::take(worker.handle(), reply));
+        }
+        Command::Survey(reply) => {
+            worker.tasks.spawn_local(survey::take(worker.handle(), reply));
+        }
+        Command::Stop(_) => unreachable!("the caller ends the loop on it"),
+    }
+}
+
+/// Whoever asked may have left meanwhile.
+fn answer<T>(reply: oneshot::Sender<T>, value: T) {
+    let _ = reply.send(value);
+}
+
+impl Worker {
+    /// Owes single documents again, and has a client that failed probed at once. Answers how many were taken.
+    fn request(&mut self, number: SubscriptionNumber, rows: Vec<(u8, Row)>, replay: u64) -> usize {
+        let Some(place) = self.subscribers.find(number) else { return 0 };
+        let now = self.now();
+        let mut taken = 0;
+        for (lane, row) in rows {
+            let Some(slot) = self.subscribers.lane_mut(place, lane) else { continue };
+            // Where revisions are sent in turn, one that was just replaced is not sent again.
+            let newest = slot.tail.newest(row.ordinal);
+            let outdated = newest.is_some_and(|newest| newest.row().seq != row.seq);
+            if outdated && slot.feed.is_in_turn() {
+                continue;
+            }
+            if slot.feed.request(&row, replay, now) {
+                slot.swept.push(row.ordinal);
+                taken += 1;
+                self.mark_dirty(place, lane, true);
+                self.subscribers[place].fortune.probe_at = Duration::ZERO;
+            }
+        }
+        taken
+    }
+
+    /// Drops dead letters. Answers how many there were.
+    fn drop_dead(&mut self, number: SubscriptionNumber, letters: Vec<(u8, Ordinal, Seq)>) -> usize {
+        let Some(place) = self.subscribers.find(number) else { return 0 };
+        let mut dropped = 0;
+        for (lane, ordinal, seq) in letters {
+            let Some(slot) = self.subscribers.lane_mut(place, lane) else { continue };
+            if slot.feed.drop_dead(ordinal, seq) {
+                dropped += 1;
+                self.mark_dirty(place, lane, true);
+            }
+        }
+        dropped
+    }
+}
