@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures_util::future::LocalBoxFuture;
 use http::{HeaderMap, Request};
 use http_body::Body;
 use http_body_util::Full;
@@ -86,7 +87,7 @@ pub enum Dialler {
 /// Opens connections without a network.
 pub trait Hands: Send + Sync {
     /// A connection to this host, or why there is none.
-    fn open(&self, host: &HostKey) -> Pin<Box<dyn Future<Output = io::Result<Box<dyn Pipe>>>>>;
+    fn open(&self, host: &HostKey) -> LocalBoxFuture<'static, io::Result<Box<dyn Pipe>>>;
 }
 
 /// What a handed connection is written to and read from.

@@ -215,7 +215,7 @@ impl Reader<'_> {
     fn string(&mut self) -> Result<Entry, &'static str> {
         self.at += 1;
         let begin = self.at;
-        let special = self.to_special()?;
+        let special = self.find_special()?;
         if special == b'"' {
             let len = (self.at - begin) as u32;
             self.at += 1;
@@ -225,7 +225,7 @@ impl Reader<'_> {
     }
 
     /// Goes to the next byte that ends a string or begins an escape, and says which.
-    fn to_special(&mut self) -> Result<u8, &'static str> {
+    fn find_special(&mut self) -> Result<u8, &'static str> {
         let rest = &self.text.as_bytes()[self.at..];
         let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1f);
         let length = rest.iter().position(is_special).ok_or("a string never ends")?;
@@ -243,7 +243,7 @@ impl Reader<'_> {
         let mut is_odd = false;
         loop {
             let from = self.at;
-            let special = self.to_special()?;
+            let special = self.find_special()?;
             self.unescaped.push_str(&self.text[from..self.at]);
             self.at += 1;
             if special == b'"' {
