@@ -38,10 +38,10 @@ use flare_provider::{Opened, ProviderError};
 use http_body_util::Full;
 use tokio::sync::{mpsc, oneshot};
 
-pub use asking::examine::{Examined, ListOwed, Owed};
-pub use asking::inspect::Inspection;
+pub use asking::documents::{Examined, ListOwed, Owed};
 pub use asking::needs::{Needs, Owes};
-pub use asking::survey::{Notable, Survey};
+pub use asking::notable::{Notable, Survey};
+pub use asking::progress::Inspection;
 pub use connection::{Dialler, Hands, Pipe, ReadLimits};
 pub use plan::Plan;
 pub use rearrange::Reopened;
@@ -263,7 +263,7 @@ impl Journey {
         }
         let mut all = Survey::new();
         for answer in answers {
-            asking::survey::add(&mut all, answer.await.ok()?);
+            asking::notable::add(&mut all, answer.await.ok()?);
         }
         Some(all)
     }

@@ -11,9 +11,9 @@ mod gauges;
 pub mod history;
 pub mod metrics;
 mod redact;
-mod tail;
 mod trail;
 mod view;
+mod watching;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,14 +27,14 @@ pub use count::Counts;
 pub use gauges::Gauges;
 pub use history::point::{Percentiles, Point};
 pub use history::{History, Sample, Series};
-pub use tail::{News, Watcher};
 pub use view::{AttemptDetail, AttemptView, Headers, RequestView, ResponseView, Timing};
+pub use watching::{News, Watcher};
 
 use crate::notification::Notification;
 use crate::notification::ending::Ending;
 use attempt::{Ended, Id};
-use tail::Tail;
 use trail::Trail;
+use watching::Tail;
 
 /// Bounds of what is kept.
 #[derive(Clone, Copy, Debug)]

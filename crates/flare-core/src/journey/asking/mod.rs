@@ -2,7 +2,7 @@
 //! answer; nothing here changes anything.
 
 pub mod census;
-pub mod examine;
-pub mod inspect;
+pub mod documents;
 pub mod needs;
-pub mod survey;
+pub mod notable;
+pub mod progress;

@@ -7,8 +7,8 @@ use flare_model::feed::Attempt;
 use flare_model::ids::{Ordinal, Seq};
 
 use crate::journey::log::pages::Fetched;
-use crate::journey::reading::history::Due;
 use crate::journey::reading::interest::{self, Turn};
+use crate::journey::reading::revisions::Due;
 use crate::journey::reading::states::Waiting;
 use crate::journey::reading::sweeping;
 use crate::journey::worker::Worker;

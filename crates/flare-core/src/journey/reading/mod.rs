@@ -2,10 +2,10 @@
 //! there and from the store where it is not; and which documents a sweep goes through.
 
 pub mod due;
-pub mod history;
 pub mod insist;
 pub mod interest;
 pub mod loading;
+pub mod revisions;
 pub mod states;
 pub mod sweeping;
 pub mod take;

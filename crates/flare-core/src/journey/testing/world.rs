@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
 use crate::door::{Chance, Clock, SystemClock};
-use crate::journey::asking::inspect::Inspection;
+use crate::journey::asking::progress::Inspection;
 use crate::journey::bell::Bell;
 use crate::journey::connection::{Dialler, ReadLimits};
 use crate::journey::log::pages::Pages;

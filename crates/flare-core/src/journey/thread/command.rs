@@ -10,10 +10,10 @@ use flare_provider::{OlderRevision, Opened};
 use tokio::sync::oneshot;
 
 use crate::journey::asking::census::Census;
-use crate::journey::asking::examine::{Examined, ListOwed, Owed};
-use crate::journey::asking::inspect::Inspection;
+use crate::journey::asking::documents::{Examined, ListOwed, Owed};
 use crate::journey::asking::needs::{Needs, Owes};
-use crate::journey::asking::survey::Survey;
+use crate::journey::asking::notable::Survey;
+use crate::journey::asking::progress::Inspection;
 use crate::journey::passive::Ask;
 use crate::journey::permits::concurrency::Common;
 use crate::journey::sending::errand::Errand;

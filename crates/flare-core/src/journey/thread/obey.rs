@@ -9,7 +9,7 @@ use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
 use tokio::sync::oneshot;
 
 use crate::journey::asking::census;
-use crate::journey::asking::survey;
+use crate::journey::asking::notable;
 use crate::journey::log::tail::Tails;
 use crate::journey::sending::errand;
 use crate::journey::sending::trial;
@@ -66,7 +66,7 @@ pub fn obey(worker: &Rc<RefCell<Worker>>, tails: &Tails, command: Command) {
             worker.tasks.spawn_local(census::take(worker.handle(), reply));
         }
         Command::Survey(reply) => {
-            worker.tasks.spawn_local(survey::take(worker.handle(), reply));
+            worker.tasks.spawn_local(notable::take(worker.handle(), reply));
         }
         Command::Stop(_) => unreachable!("the caller ends the loop on it"),
     }
