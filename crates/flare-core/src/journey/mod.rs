@@ -1,8 +1,10 @@
 //! The journey of a change: accept → (one durable commit) → follow → spread → deliver → settle.
 //!
-//! `accept` runs on the API's threads; the engine's thread commits and calls `tail` (follow); each delivery
-//! thread (`thread`, `worker`) owns a part of the subscriptions: `take` and `courier` deliver, `settle` and
-//! `recorder` end it. Everything between threads is a shared tail, a bell, or a small command.
+//! `accept` runs on the API's threads; the engine's thread commits and calls `log::tail` (follow); each delivery thread
+//! (`thread`, over a `worker`) owns a part of the subscriptions: `spreading` says who is next, `reading` and `sending`
+//! deliver, `settling` ends it. Everything between threads is a shared tail, a bell, or a small command.
+//!
+//! Knowledge goes one way, from `thread` down to `permits`: ARCHITECTURE.md has the order, and a test holds it.
 
 pub mod accept;
 mod asking;
@@ -38,10 +40,10 @@ use flare_provider::{Opened, ProviderError};
 use http_body_util::Full;
 use tokio::sync::{mpsc, oneshot};
 
-pub use asking::documents::{Examined, ListOwed, Owed};
-pub use asking::needs::{Needs, Owes};
-pub use asking::notable::{Notable, Survey};
-pub use asking::progress::Inspection;
+pub use asking::documents::{KnownOfDocuments, ListOwed, Owed};
+pub use asking::needs::{RevisionsNeeded, TombstonesNeeded};
+pub use asking::notable::{Notable, NotableOnes};
+pub use asking::progress::Progress;
 pub use connection::{Dialler, Hands, Pipe, ReadLimits};
 pub use plan::Plan;
 pub use rearrange::Reopened;
@@ -254,14 +256,14 @@ impl Journey {
     }
 
     /// Which subscriptions stand out, of all threads. `None`: the node is stopping.
-    pub async fn survey(&self) -> Option<Survey> {
+    pub async fn notable(&self) -> Option<NotableOnes> {
         let mut answers = Vec::with_capacity(self.threads.len());
         for thread in &self.threads {
             let (reply, answer) = oneshot::channel();
-            let _ = thread.send(Command::Survey(reply)).await;
+            let _ = thread.send(Command::Notable(reply)).await;
             answers.push(answer);
         }
-        let mut all = Survey::new();
+        let mut all = NotableOnes::new();
         for answer in answers {
             asking::notable::add(&mut all, answer.await.ok()?);
         }

@@ -34,7 +34,7 @@ use crate::notification::Notification;
 use crate::notification::ending::Ending;
 use attempt::{Ended, Id};
 use trail::Trail;
-use watching::Tail;
+use watching::Watchers;
 
 /// Bounds of what is kept.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ pub struct Observe {
     /// Different in every process, so that an id of the last one finds nothing in this.
     epoch: u64,
     trails: Vec<Mutex<Trail>>,
-    tail: Tail,
+    tail: Watchers,
     counts: Arc<Counts>,
 }
 
@@ -85,7 +85,7 @@ impl Observe {
     pub fn new(limits: Limits, epoch: u64, threads: usize) -> Arc<Observe> {
         let trails = (0..threads).map(|_| Mutex::new(Trail::new(limits))).collect();
         let counts = Arc::new(Counts::new(threads));
-        Arc::new(Observe { limits, epoch, trails, tail: Tail::new(limits.watchers), counts })
+        Arc::new(Observe { limits, epoch, trails, tail: Watchers::new(limits.watchers), counts })
     }
 
     /// The end of it for one delivery thread.

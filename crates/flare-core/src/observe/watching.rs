@@ -15,7 +15,7 @@ use super::attempt::Entry;
 const KEPT: usize = 1024;
 
 /// The way to the watchers.
-pub struct Tail {
+pub struct Watchers {
     sender: Sender<Entry>,
     watchers: Arc<AtomicUsize>,
     most: usize,
@@ -39,11 +39,11 @@ pub struct Watcher {
     left: Option<usize>,
 }
 
-impl Tail {
+impl Watchers {
     /// For so many watchers at most.
-    pub fn new(most: usize) -> Tail {
+    pub fn new(most: usize) -> Watchers {
         let (sender, _) = broadcast::channel(KEPT);
-        Tail { sender, watchers: Arc::default(), most, closed: CancellationToken::new() }
+        Watchers { sender, watchers: Arc::default(), most, closed: CancellationToken::new() }
     }
 
     /// Whether anybody watches.
@@ -109,7 +109,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_watcher_that_is_too_slow_hears_how_much_it_missed() {
-        let tail = Tail::new(1);
+        let tail = Watchers::new(1);
         assert!(!tail.is_watched());
         let mut watcher = tail.watch().unwrap();
         assert!(tail.is_watched() && tail.watch().is_none(), "there is room for one");
@@ -129,7 +129,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_ended_before_the_node_stops_is_told() {
-        let tail = Tail::new(1);
+        let tail = Watchers::new(1);
         let mut watcher = tail.watch().unwrap();
         let one = compiled(1);
         (0..20).for_each(|number| tail.tell(entry(&one, number, 0)));

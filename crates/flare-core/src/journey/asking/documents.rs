@@ -14,7 +14,7 @@ use crate::journey::worker::Worker;
 
 /// What is known of some documents of a subscription, in the order asked.
 #[derive(Debug)]
-pub struct Examined {
+pub struct KnownOfDocuments {
     /// By row; nothing for one whose lane another thread serves.
     pub glimpses: Vec<Option<Glimpse>>,
     /// How the subscription stands.
@@ -45,7 +45,7 @@ pub struct Owed {
 
 impl Worker {
     /// What is known of these documents; nothing when the subscription is not here.
-    pub fn examine(&mut self, number: SubscriptionNumber, rows: &[(u8, Row)]) -> Option<Examined> {
+    pub fn known_of(&mut self, number: SubscriptionNumber, rows: &[(u8, Row)]) -> Option<KnownOfDocuments> {
         let now = self.tools.clock.monotonic();
         let subscriber = self.subscribers.of_mut(number)?;
         let here = |lane: u8, row| subscriber.lanes.get(lane).map(|slot| slot.feed.glimpse(row));
@@ -67,7 +67,7 @@ impl Worker {
             rate_wait: subscriber.rate_wait(now),
             sweeping: subscriber.lanes.iter().any(|lane| lane.feed.sweeping().is_some()),
         };
-        Some(Examined { glimpses, condition })
+        Some(KnownOfDocuments { glimpses, condition })
     }
 
     /// A page of what is owed; nothing when the subscription is not here.
@@ -91,8 +91,8 @@ impl Worker {
     }
 }
 
-impl Merge for Examined {
-    fn merge(mut self, other: Examined) -> Examined {
+impl Merge for KnownOfDocuments {
+    fn merge(mut self, other: KnownOfDocuments) -> KnownOfDocuments {
         for (mine, theirs) in self.glimpses.iter_mut().zip(other.glimpses) {
             *mine = mine.take().or(theirs);
         }

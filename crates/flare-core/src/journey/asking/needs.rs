@@ -13,7 +13,7 @@ use crate::journey::worker::Worker;
 
 /// What a feed needs of its lane's tombstones: those beyond the cursor, and those of these documents.
 #[derive(Debug)]
-pub struct Needs {
+pub struct TombstonesNeeded {
     /// Everything up to here is settled.
     pub cursor: Seq,
     /// Held, doubted, waiting or given up.
@@ -29,7 +29,7 @@ pub struct Needs {
 /// What a feed needs of its lane's history: of what was replaced after `since`, all beyond the cursor that is not settled,
 /// and of the documents that wait all from a change on.
 #[derive(Debug)]
-pub struct Owes {
+pub struct RevisionsNeeded {
     /// The mark of the feed.
     pub since: Seq,
     /// A crash goes back no further than this, once a record is durable that is taken now.
@@ -42,23 +42,27 @@ pub struct Owes {
     pub in_flight: HashMap<Ordinal, Seq>,
 }
 
-impl Merge for Needs {
+impl Merge for TombstonesNeeded {
     /// A lane has one thread; nothing is said twice.
-    fn merge(self, _: Needs) -> Needs {
+    fn merge(self, _: TombstonesNeeded) -> TombstonesNeeded {
         self
     }
 }
 
-impl Merge for Owes {
+impl Merge for RevisionsNeeded {
     /// A lane has one thread; nothing is said twice.
-    fn merge(self, _: Owes) -> Owes {
+    fn merge(self, _: RevisionsNeeded) -> RevisionsNeeded {
         self
     }
 }
 
 impl Worker {
     /// What a feed needs of its lane's tombstones, after a crash too.
-    pub(in crate::journey) fn needs(&self, number: SubscriptionNumber, lane: u8) -> Option<Needs> {
+    pub(in crate::journey) fn tombstones_needed(
+        &self,
+        number: SubscriptionNumber,
+        lane: u8,
+    ) -> Option<TombstonesNeeded> {
         let subscriber = self.subscribers.of(number)?;
         let slot = subscriber.lanes.get(lane)?;
         let feed = &slot.feed;
@@ -66,7 +70,7 @@ impl Worker {
             Standstill::Disabled => feed.held() | feed.doubt(),
             Standstill::None | Standstill::Paused => Default::default(),
         };
-        Some(Needs {
+        Some(TombstonesNeeded {
             cursor: feed.cursor(),
             documents: feed.needed(),
             has,
@@ -76,14 +80,14 @@ impl Worker {
     }
 
     /// What a feed still needs of the history. `None` if it needs nothing.
-    pub fn owes(&self, number: SubscriptionNumber, lane: u8) -> Option<Owes> {
+    pub fn revisions_needed(&self, number: SubscriptionNumber, lane: u8) -> Option<RevisionsNeeded> {
         let subscriber = self.subscribers.of(number)?;
         let feed = &subscriber.lanes.get(lane)?.feed;
         let since = feed.since()?;
         let owed = feed.waiting().values().map(|standing| (standing.ordinal, standing.owed_from()));
         let (cursor, ahead) = feed.recorded_position();
         let in_flight = feed.revisions_in_flight().collect();
-        Some(Owes { since, cursor, ahead, owed: owed.collect(), in_flight })
+        Some(RevisionsNeeded { since, cursor, ahead, owed: owed.collect(), in_flight })
     }
 }
 
@@ -102,7 +106,11 @@ mod tests {
             for (number, strange) in [(1, true), (2, false)] {
                 let saved = Saved { cursor: Seq(5), strange, ..Saved::default() };
                 let FeedPlace { place, lane } = thread.open(number, saved, Standstill::None);
-                let needs = thread.worker.borrow().needs(place.number(), lane).expect("it is served here");
+                let needs = thread
+                    .worker
+                    .borrow()
+                    .tombstones_needed(place.number(), lane)
+                    .expect("it is served here");
                 assert_eq!((needs.begun, needs.cursor), (strange, Seq(if strange { 0 } else { 5 })));
             }
         };

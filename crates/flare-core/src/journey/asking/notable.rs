@@ -1,4 +1,4 @@
-//! A survey: which subscriptions of a delivery thread stand out, because they fail, are being prepared, are to
+//! Which subscriptions of a delivery thread stand out, because they fail, are being prepared, are to
 //! be disabled, or gave something up. The rest is not mentioned, so the answer is as long as there is trouble.
 //!
 //! It walks over all of them, in small steps, between which the thread does what else there is to do.
@@ -33,25 +33,25 @@ pub struct Notable {
 }
 
 /// Those that stand out.
-pub type Survey = HashMap<SubscriptionNumber, Notable>;
+pub type NotableOnes = HashMap<SubscriptionNumber, Notable>;
 
 /// Looks at all subscriptions and tells those that stand out.
-pub async fn take(worker: Rc<RefCell<Worker>>, reply: oneshot::Sender<Survey>) {
-    let mut survey = Survey::new();
+pub async fn take(worker: Rc<RefCell<Worker>>, reply: oneshot::Sender<NotableOnes>) {
+    let mut notable_ones = NotableOnes::new();
     let mut next = 0;
     // What comes and goes meanwhile may be missed: whoever asks again sees it.
     while next < worker.borrow().subscribers.indices() {
-        worker.borrow().survey(next..next + STEP, &mut survey);
+        worker.borrow().notable_of(next..next + STEP, &mut notable_ones);
         next += STEP;
         tokio::task::yield_now().await;
     }
-    let _ = reply.send(survey);
+    let _ = reply.send(notable_ones);
 }
 
 /// Several threads may serve one subscription, each some of its lanes.
-pub fn add(survey: &mut Survey, other: Survey) {
+pub fn add(notable_ones: &mut NotableOnes, other: NotableOnes) {
     for (number, notable) in other {
-        let sum = survey.entry(number).or_default();
+        let sum = notable_ones.entry(number).or_default();
         sum.failing_since = match (sum.failing_since, notable.failing_since) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
@@ -64,7 +64,7 @@ pub fn add(survey: &mut Survey, other: Survey) {
 
 impl Worker {
     /// Adds those of the subscriptions at these places that stand out.
-    fn survey(&self, keys: std::ops::Range<usize>, survey: &mut Survey) {
+    fn notable_of(&self, keys: std::ops::Range<usize>, notable_ones: &mut NotableOnes) {
         for (_, subscriber) in self.subscribers.part(keys) {
             let feeds = || subscriber.lanes.iter().map(|lane| &lane.feed);
             let beginning =
@@ -76,7 +76,7 @@ impl Worker {
                 decision: subscriber.decision.as_deref().cloned(),
             };
             if notable != Notable::default() {
-                survey.insert(subscriber.compiled.number, notable);
+                notable_ones.insert(subscriber.compiled.number, notable);
             }
         }
     }
@@ -91,7 +91,7 @@ mod tests {
         let at = |millis| Some(Timestamp::from_millis(millis));
         let one = |failing_since, preparing, dead_letters| {
             let notable = Notable { failing_since, preparing, dead_letters, decision: None };
-            Survey::from([(SubscriptionNumber(1), notable)])
+            NotableOnes::from([(SubscriptionNumber(1), notable)])
         };
         let mut sum = one(at(9), false, 2);
         add(&mut sum, one(at(5), true, 3));

@@ -15,7 +15,7 @@ use crate::notification::host::HostKey;
 
 /// How a subscription stands.
 #[derive(Clone, Debug, Default)]
-pub struct Inspection {
+pub struct Progress {
     /// Sum over its lanes.
     pub cursor: u64,
     /// Sum over its lanes.
@@ -48,8 +48,8 @@ pub struct Inspection {
     pub replays: BTreeMap<u64, ReplayLeft>,
 }
 
-impl Merge for Inspection {
-    fn merge(mut self, other: Inspection) -> Inspection {
+impl Merge for Progress {
+    fn merge(mut self, other: Progress) -> Progress {
         self.cursor += other.cursor;
         self.head += other.head;
         self.lagging += other.lagging;
@@ -86,16 +86,16 @@ impl Merge for Inspection {
 
 impl Worker {
     /// How a subscription stands here.
-    pub(in crate::journey) fn inspect(&self, number: SubscriptionNumber) -> Option<Inspection> {
+    pub(in crate::journey) fn progress(&self, number: SubscriptionNumber) -> Option<Progress> {
         let place = self.subscribers.find(number)?;
         let subscriber = &self.subscribers[place];
         let leased = subscriber.leases.as_ref().map_or(0, |leases| leases.out()) as u64;
-        let mut seen = Inspection {
+        let mut seen = Progress {
             lagging: self.lagging(place),
             in_flight: u64::from(subscriber.in_flight) + leased,
             failing_since: subscriber.fortune.failing_since,
             decision: subscriber.decision.as_deref().cloned(),
-            ..Inspection::default()
+            ..Progress::default()
         };
         let (now, monotonic) = (self.tools.clock.now(), self.tools.clock.monotonic());
         seen.breaker = subscriber.hosts.iter().find_map(|host| {

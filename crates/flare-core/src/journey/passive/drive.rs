@@ -5,7 +5,7 @@ use tokio::sync::oneshot;
 
 use crate::journey::subscriber::Standstill;
 use crate::journey::subscriber::passive::drive::{Drive, DriveOrder, Driven};
-use crate::journey::subscriber::passive::refused::Refused;
+use crate::journey::subscriber::passive::refused::AskRefused;
 use crate::journey::worker::Worker;
 use crate::journey::worker::alarms::Alarm;
 use crate::journey::worker::breaker::Permit;
@@ -16,23 +16,23 @@ impl Worker {
         &mut self,
         place: Option<Place>,
         order: DriveOrder,
-        reply: oneshot::Sender<Result<Driven, Refused>>,
+        reply: oneshot::Sender<Result<Driven, AskRefused>>,
     ) {
         let until = self.tools.clock.monotonic() + self.tools.limits.passive.maximum_wait;
         let Some(place) = place else {
-            let _ = reply.send(Err(Refused::Gone));
+            let _ = reply.send(Err(AskRefused::Gone));
             return;
         };
         let subscriber = &mut self.subscribers[place];
         let stands = subscriber.standstill != Standstill::None;
         let refused = match &subscriber.passive {
-            None => Some(Refused::Active),
-            Some(_) if stands => Some(Refused::Standing),
-            Some(passive) if passive.drive.is_some() => Some(Refused::Driving),
+            None => Some(AskRefused::Active),
+            Some(_) if stands => Some(AskRefused::Standing),
+            Some(passive) if passive.drive.is_some() => Some(AskRefused::Driving),
             Some(_) => None,
         };
         let (Some(passive), None) = (&mut subscriber.passive, refused) else {
-            let _ = reply.send(Err(refused.unwrap_or(Refused::Active)));
+            let _ = reply.send(Err(refused.unwrap_or(AskRefused::Active)));
             return;
         };
         passive.drive = Some(Drive::new(order, until, reply));

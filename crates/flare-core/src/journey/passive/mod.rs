@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 pub use crate::journey::subscriber::passive::PassiveLimits;
 pub use crate::journey::subscriber::passive::drive::{DriveOrder, Driven};
 pub use crate::journey::subscriber::passive::message::Message;
-pub use crate::journey::subscriber::passive::refused::Refused;
+pub use crate::journey::subscriber::passive::refused::AskRefused;
 pub use crate::journey::subscriber::passive::reservation::{Handout, Receipt, Reservation};
 pub use crate::journey::subscriber::passive::stream::{Open, StreamOrder};
 pub use crate::journey::subscriber::passive::token::Token;
@@ -31,7 +31,7 @@ use crate::journey::worker::subscribers::Place;
 /// What a passive subscription is asked for.
 pub enum Ask {
     /// Sends notifications to its endpoint.
-    Deliver(DriveOrder, oneshot::Sender<Result<Driven, Refused>>),
+    Deliver(DriveOrder, oneshot::Sender<Result<Driven, AskRefused>>),
     /// Nothing more is begun by the delivery under way.
     Halt,
     /// Hands notifications out.
@@ -41,7 +41,7 @@ pub enum Ask {
     /// Ends all leases, as if their time were over. Answered once that is durable.
     EndLeases(oneshot::Sender<()>),
     /// Hands notifications out as they come.
-    Stream(StreamOrder, oneshot::Sender<Result<Open, Refused>>),
+    Stream(StreamOrder, oneshot::Sender<Result<Open, AskRefused>>),
 }
 
 impl Worker {

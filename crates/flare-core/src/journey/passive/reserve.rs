@@ -9,7 +9,7 @@ use http::header::HeaderName;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::journey::subscriber::passive::message::Message;
-use crate::journey::subscriber::passive::refused::Refused;
+use crate::journey::subscriber::passive::refused::AskRefused;
 use crate::journey::subscriber::passive::reservation::{Handout, Receipt, Reservation};
 use crate::journey::subscriber::passive::stream::StreamEvent;
 use crate::journey::subscriber::passive::token::Token;
@@ -22,7 +22,7 @@ const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 
 /// Where a batch of leases goes, once they are durable.
 enum To {
-    Reservation(oneshot::Sender<Result<Handout, Refused>>),
+    Reservation(oneshot::Sender<Result<Handout, AskRefused>>),
     Stream(mpsc::Sender<StreamEvent>),
 }
 
@@ -31,7 +31,7 @@ type Taken = (u8, Attempt, Arc<Change>);
 impl Worker {
     pub(super) fn reserve(&mut self, place: Option<Place>, reservation: Reservation) {
         let refused = match place {
-            None => Some(Refused::Gone),
+            None => Some(AskRefused::Gone),
             Some(place) => self.no_room_to_wait(place),
         };
         if let Some(refused) = refused {
@@ -46,11 +46,11 @@ impl Worker {
     }
 
     /// Why one more cannot wait here, if so. Those who left make room.
-    pub(super) fn no_room_to_wait(&mut self, place: Place) -> Option<Refused> {
+    pub(super) fn no_room_to_wait(&mut self, place: Place) -> Option<AskRefused> {
         let limit = self.tools.limits.passive.waiters;
-        let Some(passive) = self.passive(place) else { return Some(Refused::Active) };
+        let Some(passive) = self.passive(place) else { return Some(AskRefused::Active) };
         passive.forget_those_who_left();
-        (passive.reservations.len() + passive.streams.len() >= limit).then_some(Refused::Full)
+        (passive.reservations.len() + passive.streams.len() >= limit).then_some(AskRefused::Full)
     }
 
     /// Gives those who wait what there is, each in turn.
@@ -216,7 +216,10 @@ impl Worker {
 
 /// Gives a reservation what it asked for. Returns the leases that nobody has: its caller may leave before the answer is
 /// there, and also between the answer and its way to the client.
-async fn hand_over(reply: oneshot::Sender<Result<Handout, Refused>>, messages: Vec<Message>) -> Vec<Token> {
+async fn hand_over(
+    reply: oneshot::Sender<Result<Handout, AskRefused>>,
+    messages: Vec<Message>,
+) -> Vec<Token> {
     let tokens = messages.iter().map(|message| message.token).collect();
     let (receipt, taken) = Receipt::new();
     let _ = reply.send(Ok(Handout { messages, receipt: Some(receipt) }));
@@ -259,18 +262,18 @@ mod tests {
 
     #[tokio::test]
     async fn leases_go_back_unless_the_connection_has_taken_them() {
-        let back = async |caller: fn(oneshot::Receiver<Result<Handout, Refused>>)| {
+        let back = async |caller: fn(oneshot::Receiver<Result<Handout, AskRefused>>)| {
             let (reply, answer) = oneshot::channel();
             let (lost, ()) = tokio::join!(hand_over(reply, vec![message()]), async { caller(answer) });
             lost.len()
         };
         assert_eq!(back(drop).await, 1, "the caller left before or after it was answered, and did not look");
-        let leaves = |mut answer: oneshot::Receiver<Result<Handout, Refused>>| {
+        let leaves = |mut answer: oneshot::Receiver<Result<Handout, AskRefused>>| {
             let handout = answer.try_recv().expect("it is answered").unwrap_or_default();
             assert_eq!(handout.messages.len(), 1);
         };
         assert_eq!(back(leaves).await, 1, "the caller left with the answer in its hands");
-        let takes = |mut answer: oneshot::Receiver<Result<Handout, Refused>>| {
+        let takes = |mut answer: oneshot::Receiver<Result<Handout, AskRefused>>| {
             let handout = answer.try_recv().expect("it is answered").unwrap_or_default();
             handout.receipt.expect("there is something to hand over").handed_over();
         };

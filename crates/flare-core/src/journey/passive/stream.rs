@@ -6,7 +6,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::journey::passive::settle::Word;
 use crate::journey::subscriber::passive::message::Message;
-use crate::journey::subscriber::passive::refused::Refused;
+use crate::journey::subscriber::passive::refused::AskRefused;
 use crate::journey::subscriber::passive::stream::{Open, Stream, StreamEvent, StreamOrder};
 use crate::journey::worker::Worker;
 use crate::journey::worker::subscribers::Place;
@@ -16,14 +16,14 @@ impl Worker {
         &mut self,
         place: Option<Place>,
         order: StreamOrder,
-        reply: oneshot::Sender<Result<Open, Refused>>,
+        reply: oneshot::Sender<Result<Open, AskRefused>>,
     ) {
         let refused = match place {
-            None => Some(Refused::Gone),
+            None => Some(AskRefused::Gone),
             Some(place) => self.no_room_to_wait(place),
         };
         let (Some(place), None) = (place, refused) else {
-            let _ = reply.send(Err(refused.unwrap_or(Refused::Gone)));
+            let _ = reply.send(Err(refused.unwrap_or(AskRefused::Gone)));
             return;
         };
         let acknowledged = match &order.last_event_id {
@@ -31,7 +31,7 @@ impl Worker {
             None => Some(Vec::new()),
         };
         let Some(passive) = self.passive(place) else { return };
-        let (stream, received) = Stream::open(passive.history.next_stream(), &order);
+        let (stream, received) = Stream::open(passive.given.next_stream(), &order);
         passive.streams.push(stream);
         let open = Open { events: received, acknowledged: acknowledged.as_ref().map(Vec::len) };
         let durable = self.once_durable(place, acknowledged.unwrap_or_default());
@@ -45,7 +45,7 @@ impl Worker {
 
     /// Settles everything that a stream sent up to `id` and that is still out.
     fn acknowledge(&mut self, place: Place, id: &str) -> Option<Vec<(u8, Ordinal)>> {
-        let tokens = self.passive(place)?.history.up_to(id)?;
+        let tokens = self.passive(place)?.given.up_to(id)?;
         let mut settled = Vec::new();
         for token in tokens {
             if self.is_out(place, &token) {

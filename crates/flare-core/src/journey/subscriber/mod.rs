@@ -1,4 +1,5 @@
-//! A subscription on its delivery thread: its feeds, what is ready to be taken, and how it has fared.
+//! A subscription on its delivery thread: its feeds, what is ready to be taken, and how it has fared. In: what the rooms
+//! above find out. Out: what it may do now. Plain data with small rules; nothing here knows a thread or the store.
 
 pub mod decision;
 pub mod lane;

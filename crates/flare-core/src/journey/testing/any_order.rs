@@ -148,13 +148,13 @@ impl Scene {
                 );
                 self.world.settle(job, &ending(self));
             }
-            let seen = self.world.inspect(self.number).await;
+            let seen = self.world.progress(self.number).await;
             if seen.sweep.is_none() && seen.lagging == 0 {
                 return told;
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        panic!("it stands still for ever: {:?}", self.world.inspect(self.number).await);
+        panic!("it stands still for ever: {:?}", self.world.progress(self.number).await);
     }
 }
 
@@ -175,7 +175,7 @@ fn whatever_happens_in_whichever_order_everything_comes_to_rest() {
             scene.comes_to_rest(Scene::some_ending).await;
             scene.sweep(1 << 50);
             let told = scene.comes_to_rest(|_| taken()).await;
-            let held = scene.world.inspect(scene.number).await.held;
+            let held = scene.world.progress(scene.number).await.held;
             let live = told.values().filter(|action| **action != Action::Delete).count() as u64;
             assert_eq!(held, live, "seed {seed}: {told:?}");
         });

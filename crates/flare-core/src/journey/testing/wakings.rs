@@ -30,13 +30,13 @@ fn a_sweep_gives_a_client_that_struggles_something_to_be_tried_with() {
             world.say(document, Some(1)).await;
             world.settle(world.next().await, &timed_out());
         }
-        assert_eq!(world.inspect(number).await.dead_letters, 3);
+        assert_eq!(world.progress(number).await.dead_letters, 3);
         sweep(&world, number, 1).await;
         world.settle(world.next().await, &timed_out());
         for _ in 0..2 {
             world.settle(world.next().await, &taken());
         }
-        let seen = world.inspect(number).await;
+        let seen = world.progress(number).await;
         assert_eq!((seen.dead_letters, seen.held, seen.sweep), (1, 2, None));
     });
 }
@@ -64,7 +64,7 @@ fn a_sweep_that_meets_a_document_in_flight_goes_on_when_that_has_ended() {
             (1, Action::Update)
         );
         world.settle(again, &taken());
-        assert!(world.inspect(number).await.sweep.is_none());
+        assert!(world.progress(number).await.sweep.is_none());
     });
 }
 
@@ -121,7 +121,7 @@ fn a_page_read_before_a_subscription_left_and_came_back_is_not_used() {
         let mut held = 0;
         while held < 6 {
             world.settle(world.next().await, &taken());
-            held = world.inspect(number).await.held;
+            held = world.progress(number).await.held;
         }
     });
 }
@@ -156,7 +156,7 @@ fn a_standing_for_a_document_that_is_gone_is_cleared_and_makes_room_for_others()
             (subscriber.lanes[0].feed.waiting().is_empty()).then_some(())
         })
         .await;
-        assert_eq!(world.inspect(number).await.lagging, 0);
+        assert_eq!(world.progress(number).await.lagging, 0);
     });
 }
 
@@ -194,6 +194,6 @@ fn a_subscription_that_moves_to_another_host_does_not_wait_for_the_one_it_had() 
         assert!(world.worker.borrow().hosts.len() == 2 && host != 0);
         let job = until("its new host has it", || world.worker.borrow_mut().next_job(host)).await;
         world.settle(job, &taken());
-        assert_eq!(world.inspect(number).await.held, 1);
+        assert_eq!(world.progress(number).await.held, 1);
     });
 }

@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
 use crate::door::{Chance, Clock, SystemClock};
-use crate::journey::asking::progress::Inspection;
+use crate::journey::asking::progress::Progress;
 use crate::journey::bell::Bell;
 use crate::journey::connection::{Dialler, ReadLimits};
 use crate::journey::log::pages::Pages;
@@ -195,8 +195,8 @@ impl World {
     }
 
     /// How a subscription stands.
-    pub async fn inspect(&self, number: SubscriptionNumber) -> Inspection {
-        self.ask(|reply| Command::Inspect(number, reply)).await.expect("it is there")
+    pub async fn progress(&self, number: SubscriptionNumber) -> Progress {
+        self.ask(|reply| Command::Progress(number, reply)).await.expect("it is there")
     }
 
     /// Whatever is being read is there.

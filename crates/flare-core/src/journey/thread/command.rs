@@ -10,10 +10,10 @@ use flare_provider::{OlderRevision, Opened};
 use tokio::sync::oneshot;
 
 use crate::journey::asking::census::Census;
-use crate::journey::asking::documents::{Examined, ListOwed, Owed};
-use crate::journey::asking::needs::{Needs, Owes};
-use crate::journey::asking::notable::Survey;
-use crate::journey::asking::progress::Inspection;
+use crate::journey::asking::documents::{KnownOfDocuments, ListOwed, Owed};
+use crate::journey::asking::needs::{RevisionsNeeded, TombstonesNeeded};
+use crate::journey::asking::notable::NotableOnes;
+use crate::journey::asking::progress::Progress;
 use crate::journey::passive::Ask;
 use crate::journey::permits::concurrency::Common;
 use crate::journey::sending::errand::Errand;
@@ -66,9 +66,9 @@ pub enum Command {
     /// Whether no sweep of it is under way.
     MaySweep(SubscriptionNumber, oneshot::Sender<bool>),
     /// How it stands.
-    Inspect(SubscriptionNumber, oneshot::Sender<Option<Inspection>>),
+    Progress(SubscriptionNumber, oneshot::Sender<Option<Progress>>),
     /// What is known of these documents, by lane.
-    Examine(SubscriptionNumber, Vec<(u8, Row)>, oneshot::Sender<Option<Examined>>),
+    KnownOf(SubscriptionNumber, Vec<(u8, Row)>, oneshot::Sender<Option<KnownOfDocuments>>),
     /// Which documents it is owed.
     Owed(ListOwed, oneshot::Sender<Option<Owed>>),
     /// Makes everything durable that is known of it.
@@ -83,9 +83,9 @@ pub enum Command {
     /// Drops dead letters; answers how many.
     DropDead(SubscriptionNumber, Vec<(u8, Ordinal, Seq)>, oneshot::Sender<usize>),
     /// What it still needs of a lane's tombstones.
-    Needs(SubscriptionNumber, u8, oneshot::Sender<Option<Needs>>),
+    TombstonesNeeded(SubscriptionNumber, u8, oneshot::Sender<Option<TombstonesNeeded>>),
     /// What it still needs of a lane's history; answers `None` when that is nothing.
-    Owes(SubscriptionNumber, u8, oneshot::Sender<Option<Owes>>),
+    RevisionsNeeded(SubscriptionNumber, u8, oneshot::Sender<Option<RevisionsNeeded>>),
     /// Revisions of a lane are about to be removed though they may be owed; answers those that it will not get for that.
     Lose(SubscriptionNumber, u8, Vec<OlderRevision>, oneshot::Sender<Vec<(Ordinal, Seq)>>),
     /// Which documents were given up, by lane.
@@ -95,7 +95,7 @@ pub enum Command {
     /// How all of its subscriptions stand.
     Census(oneshot::Sender<Census>),
     /// Which of its subscriptions stand out.
-    Survey(oneshot::Sender<Survey>),
+    Notable(oneshot::Sender<NotableOnes>),
     /// Sends something that is no notification.
     Errand(Box<Errand>),
     /// What a passive subscription is asked for, and the leases it gave.

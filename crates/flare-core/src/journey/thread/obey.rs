@@ -54,18 +54,20 @@ pub fn obey(worker: &Rc<RefCell<Worker>>, tails: &Tails, command: Command) {
             worker.tasks.spawn_local(trial::run(worker.tools.clone(), trial, reply));
         }
         Command::MaySweep(number, reply) => answer(reply, worker.may_sweep(number)),
-        Command::Inspect(number, reply) => answer(reply, worker.inspect(number)),
-        Command::Examine(number, rows, reply) => answer(reply, worker.examine(number, &rows)),
+        Command::Progress(number, reply) => answer(reply, worker.progress(number)),
+        Command::KnownOf(number, rows, reply) => answer(reply, worker.known_of(number, &rows)),
         Command::Owed(list, reply) => answer(reply, worker.owed(list)),
-        Command::Needs(number, lane, reply) => answer(reply, worker.needs(number, lane)),
-        Command::Owes(number, lane, reply) => answer(reply, worker.owes(number, lane)),
+        Command::TombstonesNeeded(number, lane, reply) => {
+            answer(reply, worker.tombstones_needed(number, lane))
+        }
+        Command::RevisionsNeeded(number, lane, reply) => answer(reply, worker.revisions_needed(number, lane)),
         Command::Dead(number, reply) => answer(reply, worker.dead(number)),
         Command::Decided(reply) => answer(reply, worker.decided()),
         Command::Decision(number, reply) => answer(reply, worker.decision(number)),
         Command::Census(reply) => {
             worker.tasks.spawn_local(census::take(worker.handle(), reply));
         }
-        Command::Survey(reply) => {
+        Command::Notable(reply) => {
             worker.tasks.spawn_local(notable::take(worker.handle(), reply));
         }
         Command::Stop(_) => unreachable!("the caller ends the loop on it"),

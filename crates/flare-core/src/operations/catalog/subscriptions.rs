@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::journey::{Command, Inspection};
+use crate::journey::{Command, Progress};
 use crate::objects::Objects;
 use crate::operations::App;
 use crate::operations::Done;
@@ -387,9 +387,9 @@ impl App {
     }
 
     /// How a subscription stands on its thread.
-    pub(in crate::operations) async fn inspect(&self, subscription: &Subscription) -> Done<Inspection> {
+    pub(in crate::operations) async fn inspect(&self, subscription: &Subscription) -> Done<Progress> {
         let number = subscription.number();
-        let seen = self.journey.ask(number, |reply| Command::Inspect(number, reply)).await;
+        let seen = self.journey.ask(number, |reply| Command::Progress(number, reply)).await;
         seen.flatten().ok_or_else(|| self.left(subscription))
     }
 
@@ -455,7 +455,7 @@ impl App {
     pub(in crate::operations) fn status_of(
         &self,
         stored: &Stored,
-        seen: &Inspection,
+        seen: &Progress,
     ) -> (Status, Timestamp, Option<String>) {
         if let Some(disabled) = &stored.disabled {
             return (Status::Disabled, disabled.since, Some(disabled.reason.clone()));

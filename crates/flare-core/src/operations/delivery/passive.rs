@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::journey::Command;
 use crate::journey::passive::{
-    Ask, DriveOrder, Driven, Handout, Message, Open, Outcome, Outcomes, Receipt, Refused, Reservation,
+    Ask, AskRefused, DriveOrder, Driven, Handout, Message, Open, Outcome, Outcomes, Receipt, Reservation,
     Settlement, StreamOrder, Token, Word,
 };
 use crate::operations::App;
@@ -335,16 +335,18 @@ impl App {
     fn accepted<T>(
         &self,
         subscription: &Subscription,
-        answer: Result<Result<T, Refused>, oneshot::error::RecvError>,
+        answer: Result<Result<T, AskRefused>, oneshot::error::RecvError>,
     ) -> Done<T> {
         answer.map_err(|_| self.left(subscription))?.map_err(|refused| match refused {
-            Refused::Gone => self.left(subscription),
-            Refused::Active => active().into(),
-            Refused::Standing => Failure::Conflict("the subscription stands still; resume it first".into()),
-            Refused::Driving => Failure::Conflict(
+            AskRefused::Gone => self.left(subscription),
+            AskRefused::Active => active().into(),
+            AskRefused::Standing => {
+                Failure::Conflict("the subscription stands still; resume it first".into())
+            }
+            AskRefused::Driving => Failure::Conflict(
                 "a deliver of this subscription is under way; wait until it is answered".into(),
             ),
-            Refused::Full => Failure::TooMany(
+            AskRefused::Full => Failure::TooMany(
                 "as many reserves and streams wait as may (delivery.passive.waiters); try again later".into(),
             ),
         })

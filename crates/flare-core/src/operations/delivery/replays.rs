@@ -11,7 +11,7 @@ use flare_provider::ScanLane;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::journey::{Command, Inspection, ListOwed};
+use crate::journey::{Command, ListOwed, Progress};
 use crate::notification::ids::replay_id;
 use crate::operations::App;
 use crate::operations::Done;
@@ -259,7 +259,7 @@ impl App {
     }
 }
 
-fn progress(replay: &Replay, seen: &Inspection) -> ReplayView {
+fn progress(replay: &Replay, seen: &Progress) -> ReplayView {
     let left = seen.replays.get(&replay.number).cloned().unwrap_or_default();
     ReplayView {
         id: replay_id(replay.number),

@@ -69,7 +69,7 @@ impl App {
             Some(url) => {
                 let document = self.document_of(resource, url).await?;
                 let row = (document.lane.index, document.row);
-                let seen = self.examine(&subscription, vec![row]).await?.glimpses.pop().flatten();
+                let seen = self.known_of(&subscription, vec![row]).await?.glimpses.pop().flatten();
                 let held = seen.is_some_and(|seen| seen.held && !seen.doubt);
                 let usual = match (document.row.deleted, held) {
                     (true, _) => Action::Delete,

@@ -235,7 +235,7 @@ impl App {
     /// the end.
     async fn show(&self, page: &mut Filling<'_>, found: Vec<Document>, log: bool) -> Done<Option<Seq>> {
         let rows = found.iter().map(|document| (document.lane.index, document.row)).collect();
-        let examined = self.examine(page.subscription, rows).await?;
+        let examined = self.known_of(page.subscription, rows).await?;
         let settings = settings(page.subscription);
         let mut before = None;
         for (document, glimpse) in found.iter().zip(examined.glimpses) {

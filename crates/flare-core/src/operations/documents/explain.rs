@@ -10,7 +10,7 @@ use flare_model::resource::Resource;
 use flare_model::subscription::Disabled;
 use flare_model::url::DocumentUrl;
 
-use crate::journey::{Command, Decision, Examined};
+use crate::journey::{Command, Decision, KnownOfDocuments};
 use crate::operations::App;
 use crate::operations::Done;
 use crate::operations::Failure;
@@ -32,7 +32,7 @@ impl App {
             false => None,
         };
         let rows = document.iter().map(|document| (lane.index, document.row)).collect();
-        let Examined { mut glimpses, condition } = self.examine(&subscription, rows).await?;
+        let KnownOfDocuments { mut glimpses, condition } = self.known_of(&subscription, rows).await?;
         let glimpse = glimpses.pop().flatten();
         let dead = match (&document, glimpse.as_ref().is_some_and(|glimpse| glimpse.dead)) {
             (Some(document), true) => {
@@ -71,13 +71,13 @@ impl App {
     }
 
     /// What the thread of a subscription knows of some documents, by lane.
-    pub(in crate::operations) async fn examine(
+    pub(in crate::operations) async fn known_of(
         &self,
         subscription: &Subscription,
         rows: Vec<(u8, flare_model::document::Row)>,
-    ) -> Done<Examined> {
+    ) -> Done<KnownOfDocuments> {
         let number = subscription.number();
-        let examined = self.journey.ask(number, |reply| Command::Examine(number, rows.clone(), reply)).await;
+        let examined = self.journey.ask(number, |reply| Command::KnownOf(number, rows.clone(), reply)).await;
         examined.flatten().ok_or_else(|| self.left(subscription))
     }
 }

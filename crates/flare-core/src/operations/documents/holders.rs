@@ -97,7 +97,7 @@ impl App {
         document: &Document,
         lagging: bool,
     ) -> Done<Option<HolderView>> {
-        let examined = match self.examine(&subscription, vec![(document.lane.index, document.row)]).await {
+        let examined = match self.known_of(&subscription, vec![(document.lane.index, document.row)]).await {
             Ok(examined) => examined,
             // Deleted meanwhile: the list goes on without it.
             Err(Failure::NotFound(_)) => return Ok(None),

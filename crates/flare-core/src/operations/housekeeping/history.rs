@@ -9,7 +9,7 @@ use flare_model::subscription::Revisions;
 use flare_model::time::Timestamp;
 use flare_provider::{LaneState, OlderRevision};
 
-use crate::journey::{Command, Owes};
+use crate::journey::{Command, RevisionsNeeded};
 use crate::operations::App;
 use crate::operations::Done;
 use crate::operations::Failure;
@@ -57,7 +57,8 @@ impl App {
                 continue;
             }
             let number = subscription.number();
-            let owes = self.journey.ask(number, |reply| Command::Owes(number, lane.index, reply)).await;
+            let owes =
+                self.journey.ask(number, |reply| Command::RevisionsNeeded(number, lane.index, reply)).await;
             let Some(owes) = owes.flatten() else {
                 match self.is_gone(&subscription)? {
                     true => continue,
@@ -79,7 +80,7 @@ impl App {
             most: retention.revisions as usize,
             replaced_after: replaced_after.unwrap_or(Timestamp::from_millis(i64::MIN)),
         };
-        let needs: Vec<&Owes> = followers.iter().map(|(_, owes)| owes).collect();
+        let needs: Vec<&RevisionsNeeded> = followers.iter().map(|(_, owes)| owes).collect();
         let (mut after, mut document) = (None, Vec::<OlderRevision>::new());
         loop {
             let page = self.store.documents.revisions(lane, after, PAGE).await?;
@@ -107,7 +108,7 @@ impl App {
         &self,
         lane: LaneId,
         verdicts: Verdicts,
-        followers: &[(Arc<Subscription>, Owes)],
+        followers: &[(Arc<Subscription>, RevisionsNeeded)],
     ) -> Done<()> {
         let Verdicts { done: mut gone, lost } = verdicts;
         // A client may have got some of them since it was asked.
@@ -153,7 +154,7 @@ impl App {
 
 impl Verdicts {
     /// Judges all older revisions of one document, which come in order.
-    fn judge(&mut self, document: &[OlderRevision], needs: &[&Owes], bounds: &Bounds) {
+    fn judge(&mut self, document: &[OlderRevision], needs: &[&RevisionsNeeded], bounds: &Bounds) {
         let too_many = document.len().saturating_sub(bounds.most);
         for (index, kept) in document.iter().enumerate() {
             if kept.until > bounds.listed_at || needs.iter().any(|owes| owes.is_in_flight(kept)) {
@@ -169,7 +170,7 @@ impl Verdicts {
     }
 }
 
-impl Owes {
+impl RevisionsNeeded {
     fn needs(&self, kept: &OlderRevision) -> bool {
         let waits = || self.owed.get(&kept.ordinal).is_some_and(|from| *from <= kept.seq);
         let unsettled = kept.seq > self.cursor && !self.ahead.contains(kept.seq);
@@ -191,11 +192,16 @@ mod tests {
         OlderRevision { ordinal, seq: Seq(seq), until: Seq(seq + 1), replaced_at }
     }
 
-    fn judged(owes: &[&Owes], most: usize, replaced_after: i64) -> (Vec<u64>, Vec<u64>) {
+    fn judged(owes: &[&RevisionsNeeded], most: usize, replaced_after: i64) -> (Vec<u64>, Vec<u64>) {
         judged_at(100, owes, most, replaced_after)
     }
 
-    fn judged_at(listed_at: u64, owes: &[&Owes], most: usize, replaced_after: i64) -> (Vec<u64>, Vec<u64>) {
+    fn judged_at(
+        listed_at: u64,
+        owes: &[&RevisionsNeeded],
+        most: usize,
+        replaced_after: i64,
+    ) -> (Vec<u64>, Vec<u64>) {
         let document: Vec<OlderRevision> = (1..=6).map(kept).collect();
         let replaced_after = Timestamp::from_millis(replaced_after);
         let bounds = Bounds { listed_at: Seq(listed_at), most, replaced_after };
@@ -205,10 +211,10 @@ mod tests {
         (done, verdicts.lost.into_iter().map(|kept| kept.seq.0).collect())
     }
 
-    fn owes(since: u64, cursor: u64, owed: &[u64]) -> Owes {
+    fn owes(since: u64, cursor: u64, owed: &[u64]) -> RevisionsNeeded {
         let owed = owed.iter().map(|from| (Ordinal(1), Seq(*from))).collect();
         let (ahead, in_flight) = Default::default();
-        Owes { since: Seq(since), cursor: Seq(cursor), ahead, owed, in_flight }
+        RevisionsNeeded { since: Seq(since), cursor: Seq(cursor), ahead, owed, in_flight }
     }
 
     #[test]
@@ -232,14 +238,14 @@ mod tests {
     #[test]
     fn what_a_client_got_beyond_its_cursor_is_not_lost_to_it() {
         let ahead = Ahead { horizon: Seq(4), holes: vec![Seq(2)], extras: vec![Seq(6)] };
-        let owes = Owes { ahead, ..owes(0, 1, &[]) };
+        let owes = RevisionsNeeded { ahead, ..owes(0, 1, &[]) };
         assert_eq!(judged(&[&owes], 100, 0), (vec![1, 3, 4, 6], vec![]));
         assert_eq!(judged(&[&owes], 1, 100), (vec![1, 3, 4, 6], vec![2, 5]));
     }
 
     #[test]
     fn what_is_in_flight_is_neither_done_nor_lost_yet() {
-        let owes = Owes { in_flight: [(Ordinal(1), Seq(3))].into(), ..owes(0, 1, &[]) };
+        let owes = RevisionsNeeded { in_flight: [(Ordinal(1), Seq(3))].into(), ..owes(0, 1, &[]) };
         assert_eq!(judged(&[&owes], 1, 100), (vec![1], vec![2, 4, 5, 6]));
     }
 

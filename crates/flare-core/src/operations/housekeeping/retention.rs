@@ -13,7 +13,7 @@ use flare_provider::{LaneState, ScanLane};
 use roaring::RoaringTreemap;
 
 use crate::journey::passive::Ask;
-use crate::journey::{Command, Needs};
+use crate::journey::{Command, TombstonesNeeded};
 use crate::operations::App;
 use crate::operations::Done;
 use crate::operations::Failure;
@@ -144,9 +144,9 @@ impl App {
         Ok((head, followers.unwrap_or_default()))
     }
 
-    async fn needs(&self, subscription: &Subscription, lane: LaneId) -> Option<Needs> {
+    async fn needs(&self, subscription: &Subscription, lane: LaneId) -> Option<TombstonesNeeded> {
         let number = subscription.number();
-        self.journey.ask(number, |reply| Command::Needs(number, lane.index, reply)).await.flatten()
+        self.journey.ask(number, |reply| Command::TombstonesNeeded(number, lane.index, reply)).await.flatten()
     }
 
     /// Whether a feed has not moved for longer than it may, with changes beyond it.
@@ -154,7 +154,7 @@ impl App {
         &self,
         subscription: &Subscription,
         lane: LaneId,
-        needs: &Needs,
+        needs: &TombstonesNeeded,
         head: Seq,
     ) -> Done<bool> {
         let feed = FeedId { subscription: subscription.number(), lane: lane.index };
@@ -180,7 +180,7 @@ impl App {
         &self,
         subscription: &Subscription,
         lane: LaneId,
-        needs: &Needs,
+        needs: &TombstonesNeeded,
     ) -> Done<Duration> {
         let scan = ScanLane { lane, after: needs.cursor, upto: Seq(u64::MAX), rows: 1, bytes: 1 };
         let page = self.store.documents.scan(scan).await?;
@@ -241,7 +241,7 @@ impl App {
 
 /// Whether the client of a disabled subscription may have anything: its feeds began again, and then it was not resumed,
 /// because Flare was killed.
-fn has_anything(stored: &Stored, needs: &Needs) -> bool {
+fn has_anything(stored: &Stored, needs: &TombstonesNeeded) -> bool {
     needs.begun || stored.disabled.as_ref().is_some_and(|disabled| stored.begun_at > Some(disabled.since))
 }
 

@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::journey::{Inspection, Notable, Survey};
+use crate::journey::{Notable, NotableOnes, Progress};
 use crate::operations::App;
 use crate::operations::Done;
 use crate::operations::Failure;
@@ -89,8 +89,8 @@ impl App {
                 found.retain(|subscription| mentions(subscription, &words));
             }
             if let Some(status) = query.status {
-                let survey = self.survey().await?;
-                found.retain(|subscription| self.status_by(&survey, subscription) == status);
+                let notable = self.notable().await?;
+                found.retain(|subscription| self.status_by(&notable, subscription) == status);
             }
             let entries = found.iter().skip(query.offset).take(query.limit).cloned().collect();
             Slice { total: found.len(), entries }
@@ -100,11 +100,11 @@ impl App {
 
     /// A part of the subscriptions that gave something up, those with the most first.
     pub async fn burdened(&self, offset: usize, limit: usize) -> Done<Slice<Burdened>> {
-        let survey = self.survey().await?;
+        let notable = self.notable().await?;
         let all = self.registry.all_subscriptions(0, usize::MAX).entries.into_iter();
         let mut found: Vec<Burdened> = all
             .filter_map(|subscription| {
-                let dead_letters = survey.get(&subscription.number())?.dead_letters;
+                let dead_letters = notable.get(&subscription.number())?.dead_letters;
                 (dead_letters > 0).then_some(Burdened { subscription, dead_letters })
             })
             .collect();
@@ -113,17 +113,17 @@ impl App {
         Ok(Slice { total, entries: found.into_iter().skip(offset).take(limit).collect() })
     }
 
-    async fn survey(&self) -> Done<Survey> {
-        self.journey.survey().await.ok_or(Failure::Stopping)
+    async fn notable(&self) -> Done<NotableOnes> {
+        self.journey.notable().await.ok_or(Failure::Stopping)
     }
 
-    /// The state of a subscription, by what a survey says of it.
-    fn status_by(&self, survey: &Survey, subscription: &Subscription) -> Status {
-        let seen = match survey.get(&subscription.number()).cloned() {
+    /// The state of a subscription, by what its threads say stands out.
+    fn status_by(&self, notable: &NotableOnes, subscription: &Subscription) -> Status {
+        let seen = match notable.get(&subscription.number()).cloned() {
             Some(Notable { failing_since, preparing, decision, .. }) => {
-                Inspection { failing_since, preparing, decision, ..Inspection::default() }
+                Progress { failing_since, preparing, decision, ..Progress::default() }
             }
-            None => Inspection::default(),
+            None => Progress::default(),
         };
         self.status_of(&subscription.stored, &seen).0
     }

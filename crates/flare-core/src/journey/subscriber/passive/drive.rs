@@ -5,7 +5,7 @@ use std::time::Duration;
 use flare_model::feed::Verdict;
 use tokio::sync::oneshot;
 
-use crate::journey::subscriber::passive::refused::Refused;
+use crate::journey::subscriber::passive::refused::AskRefused;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -41,12 +41,16 @@ pub struct Drive {
     /// When it begins nothing more, monotonic.
     until: Duration,
     driven: Driven,
-    reply: oneshot::Sender<Result<Driven, Refused>>,
+    reply: oneshot::Sender<Result<Driven, AskRefused>>,
 }
 
 impl Drive {
     /// One that begins now, and nothing more after `until`.
-    pub fn new(order: DriveOrder, until: Duration, reply: oneshot::Sender<Result<Driven, Refused>>) -> Drive {
+    pub fn new(
+        order: DriveOrder,
+        until: Duration,
+        reply: oneshot::Sender<Result<Driven, AskRefused>>,
+    ) -> Drive {
         let DriveOrder { quantity: left, concurrency } = order;
         let driven = Driven { delivered: 0, discarded: 0, failed: 0, remaining: 0 };
         Drive { left, concurrency, open: 0, until, driven, reply }

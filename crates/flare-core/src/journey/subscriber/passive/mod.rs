@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use drive::Drive;
 use message::Message;
 use reservation::Reservation;
-use stream::{History, Sent, Stream, StreamEvent};
+use stream::{GivenToStreams, Sent, Stream, StreamEvent};
 
 /// Bounds of passive mode.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ pub struct Passive {
     /// Those who take as it comes. Bound: see above.
     pub streams: Vec<Stream>,
     /// What streams were given.
-    pub history: History,
+    pub given: GivenToStreams,
     /// It is being served: what that makes ready needs no second look.
     pub serving: bool,
 }
@@ -71,7 +71,7 @@ impl Passive {
         for message in messages {
             let (id, token) = (message.id.clone(), message.token);
             match stream.send(message) {
-                None => self.history.remember(Sent { stream: stream.number, id, token }, remembered),
+                None => self.given.remember(Sent { stream: stream.number, id, token }, remembered),
                 Some(message) => lost.push(message),
             }
         }

@@ -2,7 +2,7 @@
 
 /// Why an ask is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum AskRefused {
     /// There is no such subscription on this thread any more.
     Gone,
     /// It is served without being asked.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use crate::journey::subscriber::passive::message::Message;
-use crate::journey::subscriber::passive::refused::Refused;
+use crate::journey::subscriber::passive::refused::AskRefused;
 
 /// Someone who wants notifications.
 pub struct Reservation {
@@ -16,7 +16,7 @@ pub struct Reservation {
     /// Whether to wait when there is nothing.
     pub patient: bool,
     /// Where they go.
-    pub reply: oneshot::Sender<Result<Handout, Refused>>,
+    pub reply: oneshot::Sender<Result<Handout, AskRefused>>,
 }
 
 /// What a reservation gets. Dropped before it is [handed over](Receipt::handed_over), its leases go back at once.

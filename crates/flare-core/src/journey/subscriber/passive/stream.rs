@@ -80,7 +80,7 @@ impl Stream {
 
 /// What streams were given, in order.
 #[derive(Default)]
-pub struct History {
+pub struct GivenToStreams {
     /// Bound: `waiting-limit`, which bounds the leases too. When full: the oldest is forgotten, and its lease ends by
     /// a settle or by its time.
     sent: VecDeque<Sent>,
@@ -97,7 +97,7 @@ pub struct Sent {
     pub token: Token,
 }
 
-impl History {
+impl GivenToStreams {
     /// One more stream is opened. Answers its number.
     pub fn next_stream(&mut self) -> u64 {
         self.streams += 1;
@@ -147,22 +147,22 @@ mod tests {
 
     #[test]
     fn an_id_stands_for_all_that_its_stream_sent_before_it() {
-        let mut history = History::default();
+        let mut given = GivenToStreams::default();
         for (stream, id, seq) in [(1, "a", 1), (2, "b", 2), (1, "c", 3), (1, "d", 4)] {
-            history.remember(sent(stream, id, seq), 10);
+            given.remember(sent(stream, id, seq), 10);
         }
-        assert_eq!(seqs(history.up_to("c")), Some(vec![1, 3]), "not the other stream's, not what came after");
-        assert_eq!(seqs(history.up_to("b")), Some(vec![2]));
-        assert_eq!(seqs(history.up_to("x")), None);
+        assert_eq!(seqs(given.up_to("c")), Some(vec![1, 3]), "not the other stream's, not what came after");
+        assert_eq!(seqs(given.up_to("b")), Some(vec![2]));
+        assert_eq!(seqs(given.up_to("x")), None);
     }
 
     #[test]
     fn the_oldest_is_forgotten_when_there_is_no_room() {
-        let mut history = History::default();
+        let mut given = GivenToStreams::default();
         for (id, seq) in [("a", 1), ("b", 2), ("c", 3)] {
-            history.remember(sent(1, id, seq), 2);
+            given.remember(sent(1, id, seq), 2);
         }
-        assert_eq!(seqs(history.up_to("a")), None);
-        assert_eq!(seqs(history.up_to("c")), Some(vec![2, 3]));
+        assert_eq!(seqs(given.up_to("a")), None);
+        assert_eq!(seqs(given.up_to("c")), Some(vec![2, 3]));
     }
 }
