@@ -91,8 +91,8 @@ macro_rules! each_behaviour {
             commit: [
                 a_newer_revision_wins,
                 an_equal_revision_changes_nothing,
-                an_older_revision_is_stale,
                 a_revision_of_another_kind_is_refused,
+                an_older_revision_is_stale,
                 a_delete_without_a_revision_takes_the_current_one,
                 a_delete_with_a_revision_is_compared_by_it,
                 a_delete_of_an_unknown_document_leaves_a_tombstone_only_with_a_revision,

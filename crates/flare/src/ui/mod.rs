@@ -28,7 +28,6 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::middleware;
-use axum::response::Redirect;
 use axum::routing::{get, post};
 use flare_http::Site;
 use flare_http::error::ApiError;
@@ -44,7 +43,6 @@ pub const HOME: &str = flare_http::HOME;
 pub fn routes(live: Arc<Live>) -> Site {
     Site::default()
         .route(HOME, get(dashboard::handle))
-        .route("/ui/", get(|| async { Redirect::permanent(HOME) }))
         .route("/ui/assets/{file}", get(assets::handle))
         .route("/ui/live/dashboard", get(dashboard::live))
         .route("/ui/resources", get(resources::list::handle))
