@@ -1,10 +1,13 @@
 //! Knowledge goes one way. In: the source of this crate. Out: which modules know each other, by their `use` lines and
 //! paths, which none may: neither the modules of the crate, nor the rooms and files of the journey.
 //!
+//! And nothing is larger than a reader can take in (`size`), in the whole workspace.
+//!
 //! What is compiled for tests only is left out: tests may look wherever they like.
 
 mod graph;
 mod paths;
+mod size;
 mod source;
 
 use std::path::Path;
