@@ -2,7 +2,7 @@
 //! a title and a detail that is safe to show.
 
 use axum::response::{IntoResponse, Response};
-use flare_core::journey::accept::Refused;
+use flare_core::journey::accept::NotAccepted;
 use flare_core::operations::Failure;
 use flare_model::invalid::Invalid;
 use flare_provider::{ErrorKind, ProviderError};
@@ -122,12 +122,12 @@ impl From<Invalid> for ApiError {
     }
 }
 
-impl From<Refused> for ApiError {
-    fn from(refused: Refused) -> ApiError {
+impl From<NotAccepted> for ApiError {
+    fn from(refused: NotAccepted) -> ApiError {
         match refused {
-            Refused::NoResource(_) => ApiError::not_found(refused.to_string()),
-            Refused::Unreadable(error) => ApiError::bad_request(error.to_string()),
-            Refused::Store(error) => error.into(),
+            NotAccepted::NoResource(_) => ApiError::not_found(refused.to_string()),
+            NotAccepted::Unreadable(error) => ApiError::bad_request(error.to_string()),
+            NotAccepted::Store(error) => error.into(),
         }
     }
 }

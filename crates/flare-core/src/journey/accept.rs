@@ -11,7 +11,7 @@ use crate::registry::Registry;
 
 /// Why a document was not accepted. Nothing was written.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
+pub enum NotAccepted {
     /// No resource's endpoint matches.
     #[error("no resource matches {0}")]
     NoResource(DocumentUrl),
@@ -64,8 +64,8 @@ impl Draft {
 }
 
 /// Understands a word: which resource, which revision. No I/O.
-pub fn draft(registry: &Registry, url: DocumentUrl, word: Word, at: Timestamp) -> Result<Draft, Refused> {
-    let Some((resource, routed_by)) = registry.route(&url) else { return Err(Refused::NoResource(url)) };
+pub fn draft(registry: &Registry, url: DocumentUrl, word: Word, at: Timestamp) -> Result<Draft, NotAccepted> {
+    let Some((resource, routed_by)) = registry.route(&url) else { return Err(NotAccepted::NoResource(url)) };
     let (intent, word) = match word {
         Word::Put(content) => {
             let revision = resource.change.read(&content)?;
@@ -90,7 +90,7 @@ pub async fn commit<CaughtUp: Future<Output = Result<(), ProviderError>>>(
     registry: &Registry,
     drafts: Vec<Draft>,
     catch_up: impl Fn(u64) -> CaughtUp,
-) -> Result<Vec<Result<Outcome, Refused>>, ProviderError> {
+) -> Result<Vec<Result<Outcome, NotAccepted>>, ProviderError> {
     let routed_by = drafts.iter().map(|draft| draft.write.routed_by).min().unwrap_or_default();
     let (writes, said): (Vec<_>, Vec<_>) = drafts.into_iter().map(|draft| (draft.write, draft.said)).unzip();
     match documents.commit(writes).await {
@@ -111,10 +111,10 @@ async fn commit_again<CaughtUp: Future<Output = Result<(), ProviderError>>>(
     registry: &Registry,
     said: Vec<Said>,
     catch_up: impl Fn(u64) -> CaughtUp,
-) -> Result<Vec<Result<Outcome, Refused>>, ProviderError> {
+) -> Result<Vec<Result<Outcome, NotAccepted>>, ProviderError> {
     for _ in 0..ROUTED_AGAIN {
         let again = |said: &Said| draft(registry, said.url.clone(), said.word.clone(), said.at);
-        let drafts: Vec<Result<Draft, Refused>> = said.iter().map(again).collect();
+        let drafts: Vec<Result<Draft, NotAccepted>> = said.iter().map(again).collect();
         let understood = || drafts.iter().filter_map(|draft| Some(&draft.as_ref().ok()?.write));
         let routed_by = understood().map(|write| write.routed_by).min().unwrap_or_default();
         match documents.commit(understood().cloned().collect()).await {
@@ -134,12 +134,14 @@ async fn commit_again<CaughtUp: Future<Output = Result<(), ProviderError>>>(
     Err(ProviderError::new(ErrorKind::Unavailable, "documents.commit", detail))
 }
 
-fn answer(outcome: flare_provider::Result<Committed>, said: Said) -> Result<Outcome, Refused> {
+fn answer(outcome: flare_provider::Result<Committed>, said: Said) -> Result<Outcome, NotAccepted> {
     match outcome {
         Ok(committed) => Ok(committed.outcome),
         // The lane has gone with its resource.
-        Err(error) if error.is(&Conflict::Lane) => Err(Refused::NoResource(said.url)),
-        Err(error) if error.is(&Conflict::RevisionKind) => Err(Refused::Unreadable(ChangeError::OtherKind)),
+        Err(error) if error.is(&Conflict::Lane) => Err(NotAccepted::NoResource(said.url)),
+        Err(error) if error.is(&Conflict::RevisionKind) => {
+            Err(NotAccepted::Unreadable(ChangeError::OtherKind))
+        }
         Err(error) => Err(error.into()),
     }
 }

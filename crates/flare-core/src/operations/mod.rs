@@ -27,8 +27,8 @@ pub use delivery::passive::{
 };
 pub use delivery::replays::{ReplayDraft, ReplayView};
 pub use delivery::trials::{TestDraft, TestView};
-pub use documents::drift::{DriftQuery, DriftView, Place};
-pub use documents::filters::{Trial, TrialView};
+pub use documents::drift::{DriftPlace, DriftQuery, DriftView};
+pub use documents::filters::{FilterTrial, FilterTrialView};
 pub use documents::holders::{HolderView, HoldersQuery};
 pub use documents::search::{FoundView, SearchQuery};
 pub use watching::overview::{OverviewView, Standing, SubscriptionQuery};

@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
-use flare_core::operations::{Trial, TrialView};
+use flare_core::operations::{FilterTrial, FilterTrialView};
 use http::{HeaderMap, StatusCode};
 
 use crate::error::ApiError;
@@ -22,7 +22,7 @@ pub async fn handle(State(app): AppState, headers: HeaderMap, body: Body) -> Res
 pub fn describe(it: &mut Notes<'_>) {
     it.is("testFilter", "Insight", "Try an expression")
         .text("Evaluates a `filter` or a `when` as a subscription would, on the document in the body.")
-        .body::<Trial>(json!({"filter": "document.quantity > 0", "document": {"quantity": 3}}))
-        .answers::<TrialView>(200, "Its value, or why it has none.", json!({"result": true}))
+        .body::<FilterTrial>(json!({"filter": "document.quantity > 0", "document": {"quantity": 3}}))
+        .answers::<FilterTrialView>(200, "Its value, or why it has none.", json!({"result": true}))
         .answers_only(&[200, 400, 408, 413]);
 }

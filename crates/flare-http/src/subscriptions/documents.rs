@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use flare_core::operations::DriftView;
-use flare_core::operations::{DriftQuery, Place};
+use flare_core::operations::{DriftPlace, DriftQuery};
 use http::Uri;
 
 use super::{Ids, ids};
@@ -35,7 +35,7 @@ pub async fn handle(State(app): AppState, path: Ids, uri: Uri) -> Result<Respons
     Ok(page.answer_with_next(found.total, next, "documents", found.documents))
 }
 
-fn place(value: &str) -> Result<Place, ApiError> {
+fn place(value: &str) -> Result<DriftPlace, ApiError> {
     value.parse().map_err(|()| {
         ApiError::bad_request(format!(
             "after must be what pagination.next of an earlier page said, got `{value}`"
@@ -56,7 +56,7 @@ pub fn describe(it: &mut Notes<'_>) {
         )
         .query(
             "after",
-            json!({"type": "string", "pattern": Place::PATTERN}),
+            json!({"type": "string", "pattern": DriftPlace::PATTERN}),
             "What `pagination.next` of the page before said.",
             json!("s3.130"),
         )

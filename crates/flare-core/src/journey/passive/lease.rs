@@ -7,7 +7,7 @@ use flare_model::feed::{Attempt, State, Trouble};
 use flare_model::ids::Ordinal;
 use tokio::sync::oneshot;
 
-use crate::journey::passive::settle::Word;
+use crate::journey::passive::settle::LeaseEnd;
 use crate::journey::subscriber::passive::leases::Recorded;
 use crate::journey::subscriber::passive::token::Token;
 use crate::journey::worker::Worker;
@@ -80,7 +80,7 @@ impl Worker {
             if self.subscribers.lane(place, lane).is_none_or(|slot| slot.leaving.is_some()) {
                 continue;
             }
-            self.end_lease(place, lane, ordinal, Word::Expired);
+            self.end_lease(place, lane, ordinal, LeaseEnd::Expired);
         }
         let Some(leases) = &mut self.subscribers[place].leases else { return };
         if let Some(next) = leases.next_alarm(now) {
@@ -101,7 +101,7 @@ impl Worker {
         let out = leases.documents_out();
         let documents = out.iter().chain(leases.documents_ended()).copied().collect();
         for (lane, ordinal) in out {
-            self.end_lease(place, lane, ordinal, Word::Expired);
+            self.end_lease(place, lane, ordinal, LeaseEnd::Expired);
         }
         let durable = self.once_durable(place, documents);
         self.tasks.spawn_local(async move {

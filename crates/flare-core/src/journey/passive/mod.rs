@@ -21,7 +21,7 @@ pub use crate::journey::subscriber::passive::refused::AskRefused;
 pub use crate::journey::subscriber::passive::reservation::{Handout, Receipt, Reservation};
 pub use crate::journey::subscriber::passive::stream::{Open, StreamOrder};
 pub use crate::journey::subscriber::passive::token::Token;
-pub use settle::{Outcome, Outcomes, Settlement, Word};
+pub use settle::{LeaseEnd, LeaseOutcome, LeaseOutcomes, Settlement};
 
 use crate::journey::subscriber::lane::Sweeping;
 use crate::journey::subscriber::passive::Passive;
@@ -37,7 +37,7 @@ pub enum Ask {
     /// Hands notifications out.
     Reserve(Reservation),
     /// Ends leases.
-    Settle(Vec<Settlement>, oneshot::Sender<Outcomes>),
+    Settle(Vec<Settlement>, oneshot::Sender<LeaseOutcomes>),
     /// Ends all leases, as if their time were over. Answered once that is durable.
     EndLeases(oneshot::Sender<()>),
     /// Hands notifications out as they come.

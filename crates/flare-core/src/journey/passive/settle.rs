@@ -16,7 +16,7 @@ use crate::journey::worker::subscribers::Place;
 
 /// How a lease ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum LeaseEnd {
     /// The client has processed it.
     Success,
     /// The client drops it on purpose.
@@ -27,14 +27,14 @@ pub enum Word {
     Expired,
 }
 
-impl Word {
+impl LeaseEnd {
     /// Its place among [`LEASES`](crate::observe::count::LEASES).
     fn index(self) -> usize {
         match self {
-            Word::Success => 0,
-            Word::Discard => 1,
-            Word::Release(_) => 2,
-            Word::Expired => 3,
+            LeaseEnd::Success => 0,
+            LeaseEnd::Discard => 1,
+            LeaseEnd::Release(_) => 2,
+            LeaseEnd::Expired => 3,
         }
     }
 }
@@ -45,12 +45,12 @@ pub struct Settlement {
     /// Which lease.
     pub token: Option<Token>,
     /// How it ends.
-    pub word: Word,
+    pub word: LeaseEnd,
 }
 
 /// What became of a word about a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outcome {
+pub enum LeaseOutcome {
     /// It ended the lease.
     Settled,
     /// The lease was over: it was not settled, or not in time.
@@ -60,23 +60,23 @@ pub enum Outcome {
 }
 
 /// What became of each, in order.
-pub struct Outcomes(pub Vec<Outcome>);
+pub struct LeaseOutcomes(pub Vec<LeaseOutcome>);
 
-impl Merge for Outcomes {
+impl Merge for LeaseOutcomes {
     /// A lease is out on one thread; to the others it is unknown.
-    fn merge(self, other: Outcomes) -> Outcomes {
-        Outcomes(self.0.into_iter().zip(other.0).map(|(one, other)| one.min(other)).collect())
+    fn merge(self, other: LeaseOutcomes) -> LeaseOutcomes {
+        LeaseOutcomes(self.0.into_iter().zip(other.0).map(|(one, other)| one.min(other)).collect())
     }
 }
 
 /// Judges the end of a lease. `trouble` counts its attempt. What comes back is tried again as far as the policy's
 /// quantity and time to live go; its intervals are the client's own business.
-fn verdict(policy: &RetryPolicy, trouble: &Trouble, word: Word, now: Timestamp) -> Verdict {
+fn verdict(policy: &RetryPolicy, trouble: &Trouble, word: LeaseEnd, now: Timestamp) -> Verdict {
     let (delay, error) = match word {
-        Word::Success => return Verdict::Delivered,
-        Word::Discard => return Verdict::Discarded,
-        Word::Release(delay) => (delay, "the client released it"),
-        Word::Expired => (Duration::ZERO, "the lease ended before it was settled"),
+        LeaseEnd::Success => return Verdict::Delivered,
+        LeaseEnd::Discard => return Verdict::Discarded,
+        LeaseEnd::Release(delay) => (delay, "the client released it"),
+        LeaseEnd::Expired => (Duration::ZERO, "the lease ended before it was settled"),
     };
     let trouble = Box::new(Trouble { error: Some(error.to_owned()), ..trouble.clone() });
     let late = now.since(trouble.first_attempt_at).saturating_add(delay) > policy.ttl.0;
@@ -94,7 +94,7 @@ impl Worker {
         place: Option<Place>,
         number: SubscriptionNumber,
         settlements: Vec<Settlement>,
-        reply: oneshot::Sender<Outcomes>,
+        reply: oneshot::Sender<LeaseOutcomes>,
     ) {
         let now = self.now();
         let mut outcomes = Vec::with_capacity(settlements.len());
@@ -105,20 +105,20 @@ impl Worker {
                 (Some(place), Some(token)) if self.is_out(place, &token) => {
                     self.end_lease(place, token.lane, token.ordinal, word);
                     ended.push((token.lane, token.ordinal));
-                    Outcome::Settled
+                    LeaseOutcome::Settled
                 }
-                (Some(_), Some(token)) if token.until <= now => Outcome::Expired,
-                _ => Outcome::Unknown,
+                (Some(_), Some(token)) if token.until <= now => LeaseOutcome::Expired,
+                _ => LeaseOutcome::Unknown,
             });
         }
         let Some(place) = place.filter(|_| !ended.is_empty()) else {
-            let _ = reply.send(Outcomes(outcomes));
+            let _ = reply.send(LeaseOutcomes(outcomes));
             return;
         };
         let durable = self.once_durable(place, ended);
         self.tasks.spawn_local(async move {
             if durable.await.is_ok() {
-                let _ = reply.send(Outcomes(outcomes));
+                let _ = reply.send(LeaseOutcomes(outcomes));
             }
         });
         sweeping::go_on(self, place);
@@ -135,7 +135,7 @@ impl Worker {
     }
 
     /// Ends a lease that is out.
-    pub(super) fn end_lease(&mut self, place: Place, lane: u8, ordinal: Ordinal, word: Word) {
+    pub(super) fn end_lease(&mut self, place: Place, lane: u8, ordinal: Ordinal, word: LeaseEnd) {
         let now = self.now();
         let subscriber = &mut self.subscribers[place];
         let feed = &mut subscriber.lanes[lane].feed;
@@ -209,17 +209,17 @@ mod tests {
                 Verdict::GiveUp { doubtful, .. } => format!("given up {doubtful}"),
             }
         };
-        let release = |ms| Word::Release(Duration::from_millis(ms));
+        let release = |ms| LeaseEnd::Release(Duration::from_millis(ms));
         for (attempts, word, now, expected) in [
-            (3, Word::Success, 20_000, "delivered"),
-            (3, Word::Discard, 20_000, "discarded"),
-            (1, Word::Expired, 500, "again at 500 true"),
+            (3, LeaseEnd::Success, 20_000, "delivered"),
+            (3, LeaseEnd::Discard, 20_000, "discarded"),
+            (1, LeaseEnd::Expired, 500, "again at 500 true"),
             (2, release(300), 500, "again at 800 true"),
             (3, release(0), 500, "given up true"),
-            (3, Word::Expired, 500, "given up true"),
+            (3, LeaseEnd::Expired, 500, "given up true"),
             (1, release(9_500), 500, "again at 10000 true"),
             (1, release(9_501), 500, "given up true"),
-            (1, Word::Expired, 10_001, "given up true"),
+            (1, LeaseEnd::Expired, 10_001, "given up true"),
         ] {
             assert_eq!(told(attempts, word, now), expected, "{attempts} {word:?} at {now}");
         }

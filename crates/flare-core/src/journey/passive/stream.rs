@@ -4,7 +4,7 @@
 use flare_model::ids::{Ordinal, SubscriptionNumber};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::journey::passive::settle::Word;
+use crate::journey::passive::settle::LeaseEnd;
 use crate::journey::subscriber::passive::message::Message;
 use crate::journey::subscriber::passive::refused::AskRefused;
 use crate::journey::subscriber::passive::stream::{Open, Stream, StreamEvent, StreamOrder};
@@ -49,7 +49,7 @@ impl Worker {
         let mut settled = Vec::new();
         for token in tokens {
             if self.is_out(place, &token) {
-                self.end_lease(place, token.lane, token.ordinal, Word::Success);
+                self.end_lease(place, token.lane, token.ordinal, LeaseEnd::Success);
                 settled.push((token.lane, token.ordinal));
             }
         }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use crate::journey::bell::{Bell, Call};
-use crate::journey::permits::pool::{Permits, Threads};
+use crate::journey::permits::pool::{CalledThreads, Permits};
 use crate::notification::host::HostKey;
 
 /// The caps of a node.
@@ -25,14 +25,14 @@ pub struct Caps {
     pub further: Permits,
     /// Attempts of clients that hang, which together get half of the connections.
     pub hanging: Permits,
-    /// Hosts that wait for a connection and have none, of all threads.
+    /// HostPermits that wait for a connection and have none, of all threads.
     shut_out: AtomicUsize,
-    hosts: Mutex<Hosts>,
+    hosts: Mutex<HostPermits>,
     bells: Vec<Arc<Bell>>,
 }
 
 #[derive(Default)]
-struct Hosts {
+struct HostPermits {
     /// Bound: the hosts that some thread has.
     permits: HashMap<HostKey, Weak<Permits>>,
     /// How many hosts the threads have, each by itself.
@@ -55,7 +55,7 @@ impl Caps {
     }
 
     /// Calls threads.
-    pub fn call(&self, threads: Threads, what: impl Fn() -> Call) {
+    pub fn call(&self, threads: CalledThreads, what: impl Fn() -> Call) {
         for thread in threads.iter() {
             self.bells[thread].call(what());
         }
@@ -91,7 +91,7 @@ impl Caps {
         self.share_out(&hosts);
     }
 
-    fn share_out(&self, hosts: &Hosts) {
+    fn share_out(&self, hosts: &HostPermits) {
         let further = self.connections - hosts.places.min(self.connections / 2);
         self.call(self.further.resize(further), || Call::Connection);
     }

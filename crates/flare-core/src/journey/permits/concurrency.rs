@@ -10,7 +10,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::journey::permits::bucket::Bucket;
-use crate::journey::permits::pool::{Permits, Threads};
+use crate::journey::permits::pool::{CalledThreads, Permits};
 
 /// What the threads that serve a subscription share.
 pub struct Common {
@@ -66,7 +66,7 @@ impl Borrowed {
     }
 
     /// An attempt has ended, and so many are open: what the thread has beyond its part goes back. Whom to call, if so.
-    pub fn give_back(&mut self, in_flight: u32) -> Option<Threads> {
+    pub fn give_back(&mut self, in_flight: u32) -> Option<CalledThreads> {
         if self.held <= self.part.max(in_flight) {
             return None;
         }
@@ -75,7 +75,7 @@ impl Borrowed {
     }
 
     /// There is nothing to send: all that no open attempt uses goes back. Whom to call, if anything did.
-    pub fn give_spare(&mut self, in_flight: u32) -> Option<Threads> {
+    pub fn give_spare(&mut self, in_flight: u32) -> Option<CalledThreads> {
         let spare = self.held.saturating_sub(in_flight);
         if spare == 0 {
             return None;
@@ -85,7 +85,7 @@ impl Borrowed {
     }
 
     /// A thread that does not stand in line does not take what it may have been called for. Whom to call instead.
-    pub fn decline(&self, thread: usize) -> Option<Threads> {
+    pub fn decline(&self, thread: usize) -> Option<CalledThreads> {
         (!self.in_line).then(|| self.common.permits.decline(thread))
     }
 
@@ -95,13 +95,13 @@ impl Borrowed {
     }
 
     /// Another concurrency is shared, and another part of it is this thread's. Whom to call.
-    pub fn resize(&mut self, concurrency: u32, part: u32) -> Threads {
+    pub fn resize(&mut self, concurrency: u32, part: u32) -> CalledThreads {
         self.part = part;
         self.common.permits.resize(concurrency)
     }
 
     /// The thread shares no more; nothing is in flight. Whom to call, for each of the two reasons.
-    pub fn leave(&self, thread: usize) -> [Threads; 2] {
+    pub fn leave(&self, thread: usize) -> [CalledThreads; 2] {
         [self.common.permits.give(self.held), self.common.permits.leave(thread)]
     }
 }

@@ -29,9 +29,9 @@ pub struct Permits {
 /// Some delivery threads: those that are to be called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use = "whoever is not called waits for ever"]
-pub struct Threads(u64);
+pub struct CalledThreads(u64);
 
-impl Threads {
+impl CalledThreads {
     /// Their numbers.
     pub fn iter(self) -> impl Iterator<Item = usize> {
         (0..64).filter(move |thread| self.0 & bit(*thread) != 0)
@@ -91,7 +91,7 @@ impl Permits {
     }
 
     /// Gives some back.
-    pub fn give(&self, count: u32) -> Threads {
+    pub fn give(&self, count: u32) -> CalledThreads {
         self.out.fetch_sub(count, SeqCst);
         self.call()
     }
@@ -102,14 +102,14 @@ impl Permits {
     }
 
     /// There are so many from now on. If more are out, they come back in their time.
-    pub fn resize(&self, cap: u32) -> Threads {
+    pub fn resize(&self, cap: u32) -> CalledThreads {
         self.cap.store(cap, SeqCst);
         self.call()
     }
 
     /// A thread that was called, and took none, leaves the line. One that is not called stays.
-    pub fn decline(&self, thread: usize) -> Threads {
-        if self.is_called(thread) { self.leave(thread) } else { Threads::default() }
+    pub fn decline(&self, thread: usize) -> CalledThreads {
+        if self.is_called(thread) { self.leave(thread) } else { CalledThreads::default() }
     }
 
     /// Whether a thread was called, and neither took one nor declined since.
@@ -118,7 +118,7 @@ impl Permits {
     }
 
     /// A thread wants none any more.
-    pub fn leave(&self, thread: usize) -> Threads {
+    pub fn leave(&self, thread: usize) -> CalledThreads {
         let mut line = self.line.lock();
         self.strike(&mut line, thread);
         self.call_first(&line)
@@ -148,8 +148,8 @@ impl Permits {
     }
 
     /// The other threads that may have one out that they do not use.
-    pub fn idle_elsewhere(&self, thread: usize) -> Threads {
-        Threads(self.idle.load(SeqCst) & !bit(thread))
+    pub fn idle_elsewhere(&self, thread: usize) -> CalledThreads {
+        CalledThreads(self.idle.load(SeqCst) & !bit(thread))
     }
 
     fn strike(&self, line: &mut VecDeque<usize>, thread: usize) {
@@ -158,19 +158,19 @@ impl Permits {
         self.uncalled.fetch_and(!bit(thread), SeqCst);
     }
 
-    fn call(&self) -> Threads {
+    fn call(&self) -> CalledThreads {
         if self.lined.load(SeqCst) == 0 {
-            return Threads::default();
+            return CalledThreads::default();
         }
         self.call_first(&self.line.lock())
     }
 
     /// Calls as many of the first in line as there are free ones.
-    fn call_first(&self, line: &VecDeque<usize>) -> Threads {
+    fn call_first(&self, line: &VecDeque<usize>) -> CalledThreads {
         let first = line.iter().take(self.free()).fold(0, |all, thread| all | bit(*thread));
         let called = first & self.uncalled.load(SeqCst);
         self.uncalled.fetch_and(!called, SeqCst);
-        Threads(called)
+        CalledThreads(called)
     }
 }
 
@@ -191,7 +191,7 @@ mod tests {
         assert!(!permits.take(2), "it was not called");
         assert!(permits.take(1));
         assert_eq!(permits.give(1).iter().collect::<Vec<_>>(), [2]);
-        assert_eq!(permits.decline(1), Threads::default(), "it is not in line");
+        assert_eq!(permits.decline(1), CalledThreads::default(), "it is not in line");
         assert_eq!(permits.decline(2).iter().collect::<Vec<_>>(), [0]);
         assert!(permits.take(0));
         assert!(!permits.is_wanted());
@@ -201,8 +201,8 @@ mod tests {
     fn a_cap_that_is_raised_calls_and_one_that_is_lowered_waits() {
         let permits = Permits::new(2);
         assert!(permits.take(0) && permits.take(1) && !permits.take(2) && !permits.take(3));
-        assert_eq!(permits.resize(1), Threads::default());
-        assert_eq!(permits.give(1), Threads::default(), "one too many was out");
+        assert_eq!(permits.resize(1), CalledThreads::default());
+        assert_eq!(permits.give(1), CalledThreads::default(), "one too many was out");
         assert_eq!(permits.resize(3).iter().collect::<Vec<_>>(), [2, 3]);
         assert!(permits.take(3) && permits.take(2));
     }
@@ -245,7 +245,7 @@ mod tests {
             (self.waits[thread], self.called[thread]) = (!took, false);
         }
 
-        fn hears(&mut self, called: Threads) {
+        fn hears(&mut self, called: CalledThreads) {
             for thread in called.iter() {
                 assert!(self.waits[thread] && !self.called[thread], "only those who wait, and once");
                 self.called[thread] = true;
@@ -324,7 +324,7 @@ mod tests {
         let workers = heard.into_iter().enumerate().map(|(thread, heard)| {
             let (permits, open, bells) = (permits.clone(), open.clone(), bells.clone());
             std::thread::spawn(move || {
-                let call = |called: Threads| {
+                let call = |called: CalledThreads| {
                     called.iter().for_each(|other| bells[other].send(()).expect("it listens to the end"));
                 };
                 for _ in 0..ROUNDS {

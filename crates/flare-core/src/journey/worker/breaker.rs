@@ -20,11 +20,11 @@ pub struct BreakerSettings {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Breaker {
     silent: u32,
-    open: Option<Open>,
+    open: Option<OpenBreaker>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Open {
+struct OpenBreaker {
     /// Until when nothing is sent.
     until: Duration,
     /// How long the next pause is.
@@ -90,7 +90,7 @@ impl Breaker {
             Some(open) => {
                 let waited = now.saturating_sub(open.since);
                 let spread = open.pause.mul_f64(0.9 + 0.2 * jitter);
-                *open = Open {
+                *open = OpenBreaker {
                     until: now + spread,
                     pause: (open.pause * 2).min(settings.longest),
                     since: now,
@@ -102,7 +102,7 @@ impl Breaker {
                 if settings.failures > 0 && self.silent >= settings.failures {
                     let spread = settings.pause.mul_f64(0.9 + 0.2 * jitter);
                     let pause = (settings.pause * 2).min(settings.longest);
-                    self.open = Some(Open { until: now + spread, pause, since: now, probing: false });
+                    self.open = Some(OpenBreaker { until: now + spread, pause, since: now, probing: false });
                 }
                 None
             }

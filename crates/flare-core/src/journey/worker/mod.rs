@@ -102,39 +102,39 @@ pub struct WorkerLimits {
 /// One delivery thread's state.
 pub struct Worker {
     /// Which thread this is.
-    pub thread: usize,
+    pub(super) thread: usize,
     /// What it works with.
-    pub tools: Arc<Tools>,
+    pub(super) tools: Arc<Tools>,
     /// By how many milliseconds the wall clock is ahead of the monotonic one, as far as this thread was told.
     pub(super) offset: i64,
     /// Its subscriptions.
-    pub subscribers: Subscribers,
+    pub(super) subscribers: Subscribers,
     /// Those about which something was decided that is not durable yet. Bound: each once.
-    pub decided: BTreeSet<SubscriptionNumber>,
+    pub(super) decided: BTreeSet<SubscriptionNumber>,
     /// Feeds at the ends of their lanes.
     pub(super) parked: Parking,
     /// Where its subscriptions send to.
-    pub hosts: Hosts,
+    pub(super) hosts: Hosts,
     /// What is to be done at a time.
-    pub alarms: Alarms,
+    pub(super) alarms: Alarms,
     /// What is to be recorded.
-    pub unrecorded: Unrecorded,
+    pub(super) unrecorded: Unrecorded,
     /// Subscriptions whose clients hang and that wait to ask them. Bound: each once.
     pub(super) hanging: VecDeque<Place>,
     /// No attempt begins any more.
-    pub stopping: bool,
+    pub(super) stopping: bool,
     /// The recorder ends.
-    pub closing: bool,
+    pub(super) closing: bool,
     /// Rung when the last attempt has ended.
-    pub drained: Rc<Notify>,
+    pub(super) drained: Rc<Notify>,
     /// Attempts open now.
-    pub in_flight: usize,
+    pub(super) in_flight: usize,
     /// Documents as clients last got them, for those who keep that.
-    pub states: States,
+    pub(super) states: States,
     /// The last era that began for a lane.
     pub(super) eras: Era,
     /// The owner of every task of this thread.
-    pub tasks: TaskTracker,
+    pub(super) tasks: TaskTracker,
     me: Weak<RefCell<Worker>>,
 }
 

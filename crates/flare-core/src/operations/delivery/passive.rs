@@ -13,8 +13,8 @@ use tokio::sync::oneshot;
 
 use crate::journey::Command;
 use crate::journey::passive::{
-    Ask, AskRefused, DriveOrder, Driven, Handout, Message, Open, Outcome, Outcomes, Receipt, Reservation,
-    Settlement, StreamOrder, Token, Word,
+    Ask, AskRefused, DriveOrder, Driven, Handout, LeaseEnd, LeaseOutcome, LeaseOutcomes, Message, Open,
+    Receipt, Reservation, Settlement, StreamOrder, Token,
 };
 use crate::operations::App;
 use crate::operations::Done;
@@ -236,14 +236,14 @@ impl App {
         for (index, line) in draft.messages.iter().enumerate() {
             let field = format!("messages[{index}].delay");
             let word = match (line.status, line.delay) {
-                (SettleStatus::Success, None) => Word::Success,
-                (SettleStatus::Discard, None) => Word::Discard,
+                (SettleStatus::Success, None) => LeaseEnd::Success,
+                (SettleStatus::Discard, None) => LeaseEnd::Discard,
                 (SettleStatus::Release, delay) => {
                     let delay = delay.map_or(Duration::ZERO, |delay| delay.0);
                     if delay > passive.maximum_lease {
                         return Err(too_long(&field, delay, passive.maximum_lease).into());
                     }
-                    Word::Release(delay)
+                    LeaseEnd::Release(delay)
                 }
                 (_, Some(_)) => return Err(Invalid::new(field, "goes with the status `release` only").into()),
             };
@@ -251,12 +251,12 @@ impl App {
         }
         let number = subscription.number();
         let ask = |reply| Command::Passive(number, Ask::Settle(settlements.clone(), reply));
-        let Outcomes(outcomes) =
+        let LeaseOutcomes(outcomes) =
             self.journey.ask(number, ask).await.ok_or_else(|| self.left(&subscription))?;
         let outcome = |outcome| match outcome {
-            Outcome::Settled => "settled",
-            Outcome::Expired => "expired",
-            Outcome::Unknown => "unknown",
+            LeaseOutcome::Settled => "settled",
+            LeaseOutcome::Expired => "expired",
+            LeaseOutcome::Unknown => "unknown",
         };
         let messages = draft.messages.into_iter().zip(outcomes);
         let messages = messages.map(|(line, what)| SettledView { lease: line.lease, outcome: outcome(what) });

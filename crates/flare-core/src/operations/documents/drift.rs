@@ -40,7 +40,7 @@ pub struct DriftQuery {
     /// After so many.
     pub offset: usize,
     /// Beyond this place.
-    pub after: Option<Place>,
+    pub after: Option<DriftPlace>,
 }
 
 impl DriftQuery {
@@ -50,37 +50,37 @@ impl DriftQuery {
 
 /// Where a page ended: what `next` says and `after` takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum DriftPlace {
     /// Among those that are owed: lane and ordinal.
     Owed(u8, Ordinal),
     /// In the log: lane and seq.
     Log(u8, Seq),
 }
 
-impl Place {
+impl DriftPlace {
     /// How it is written.
     pub const PATTERN: &str = "^[os](0|[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-5])\\.[0-9]{1,18}$";
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for DriftPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Owed(lane, ordinal) => write!(f, "o{lane}.{ordinal}"),
-            Place::Log(lane, seq) => write!(f, "s{lane}.{seq}"),
+            DriftPlace::Owed(lane, ordinal) => write!(f, "o{lane}.{ordinal}"),
+            DriftPlace::Log(lane, seq) => write!(f, "s{lane}.{seq}"),
         }
     }
 }
 
-impl FromStr for Place {
+impl FromStr for DriftPlace {
     type Err = ();
 
-    fn from_str(text: &str) -> Result<Place, ()> {
+    fn from_str(text: &str) -> Result<DriftPlace, ()> {
         let (kind, rest) = text.split_at_checked(1).ok_or(())?;
         let (lane, number) = rest.split_once('.').ok_or(())?;
         let (lane, number) = (lane.parse().map_err(|_| ())?, number.parse().map_err(|_| ())?);
         match kind {
-            "o" => Ok(Place::Owed(lane, Ordinal(number))),
-            "s" => Ok(Place::Log(lane, Seq(number))),
+            "o" => Ok(DriftPlace::Owed(lane, Ordinal(number))),
+            "s" => Ok(DriftPlace::Log(lane, Seq(number))),
             _ => Err(()),
         }
     }
@@ -112,7 +112,7 @@ pub struct DriftPage {
     /// The part.
     pub documents: Vec<DriftView>,
     /// Where to go on, unless this was the end.
-    pub next: Option<Place>,
+    pub next: Option<DriftPlace>,
 }
 
 /// A page that is being filled.
@@ -122,7 +122,7 @@ struct Filling<'a> {
     skip: usize,
     looked_at: usize,
     documents: Vec<DriftView>,
-    last: Option<Place>,
+    last: Option<DriftPlace>,
 }
 
 impl App {
@@ -160,9 +160,9 @@ impl App {
     /// Adds what is owed of that which the feeds have read.
     async fn owed(&self, page: &mut Filling<'_>) -> Done<Owed> {
         let after = match page.query.after {
-            Some(Place::Owed(lane, ordinal)) => Some((lane, ordinal)),
+            Some(DriftPlace::Owed(lane, ordinal)) => Some((lane, ordinal)),
             // Already in the log: only the totals are wanted.
-            Some(Place::Log(..)) => Some((u8::MAX, Ordinal(u64::MAX))),
+            Some(DriftPlace::Log(..)) => Some((u8::MAX, Ordinal(u64::MAX))),
             None => None,
         };
         let number = page.subscription.number();
@@ -182,7 +182,7 @@ impl App {
                 let found: Vec<Document> = found.into_iter().flatten().collect();
                 self.show(page, found, false).await?;
             }
-            page.last = group.last().map(|(lane, ordinal)| Place::Owed(*lane, *ordinal));
+            page.last = group.last().map(|(lane, ordinal)| DriftPlace::Owed(*lane, *ordinal));
         }
         Ok(owed)
     }
@@ -198,15 +198,15 @@ impl App {
         for state in lanes {
             let index = state.lane.index;
             let mut after = match page.query.after {
-                Some(Place::Log(lane, _)) if index < lane => continue,
-                Some(Place::Log(lane, seq)) if index == lane => seq,
+                Some(DriftPlace::Log(lane, _)) if index < lane => continue,
+                Some(DriftPlace::Log(lane, seq)) if index == lane => seq,
                 _ => Seq(0),
             };
             after = after.max(readers.get(&index).map_or(Seq(0), |(position, _)| *position));
             let here = (state.documents + state.tombstones) as usize;
             if !page.query.lagging && after == Seq(0) && page.skip >= here {
                 page.skip -= here;
-                page.last = Some(Place::Log(index, state.head));
+                page.last = Some(DriftPlace::Log(index, state.head));
                 continue;
             }
             while after < state.head {
@@ -225,7 +225,7 @@ impl App {
                 page.looked_at += found.documents.len();
                 let seen_to = self.show(page, found.documents, true).await?;
                 after = seen_to.unwrap_or(found.upto).max(Seq(after.0));
-                page.last = Some(Place::Log(index, after));
+                page.last = Some(DriftPlace::Log(index, after));
             }
         }
         Ok(true)
@@ -293,11 +293,11 @@ mod tests {
 
     #[test]
     fn a_place_comes_back_as_it_was() {
-        for place in [Place::Owed(3, Ordinal(77)), Place::Log(255, Seq(u64::MAX))] {
+        for place in [DriftPlace::Owed(3, Ordinal(77)), DriftPlace::Log(255, Seq(u64::MAX))] {
             assert_eq!(place.to_string().parse(), Ok(place));
         }
         for odd in ["", "x1.2", "o1", "o300.1", "s1.-1", "s1.x", "é1.1"] {
-            assert_eq!(odd.parse::<Place>(), Err(()), "{odd}");
+            assert_eq!(odd.parse::<DriftPlace>(), Err(()), "{odd}");
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::operations::Done;
     {"required": ["filter"], "properties": {"filter": {"type": "string"}, "when": {"type": "null"}}},
     {"required": ["when"], "properties": {"when": {"type": "string"}, "filter": {"type": "null"}}},
 ]))]
-pub struct Trial {
+pub struct FilterTrial {
     /// Membership; this or `when`.
     pub filter: Option<String>,
     /// Whether to tell; this or `filter`.
@@ -49,17 +49,17 @@ pub struct Trial {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "FilterTestResult")]
-pub enum TrialView {
+pub enum FilterTrialView {
     /// The expression has a value.
     Result(bool),
     /// It has none.
-    Error(TrialError),
+    Error(FilterTrialError),
 }
 
 /// Why there is no value.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "FilterTestError")]
-pub struct TrialError {
+pub struct FilterTrialError {
     /// What kind of problem, in a few words.
     pub title: &'static str,
     /// What exactly.
@@ -110,7 +110,7 @@ impl FilterView {
 
 impl App {
     /// Evaluates an expression as a subscription would.
-    pub fn try_filter(&self, trial: &Trial) -> Done<TrialView> {
+    pub fn try_filter(&self, trial: &FilterTrial) -> Done<FilterTrialView> {
         let (field, source, purpose) = match (&trial.filter, &trial.when) {
             (Some(filter), None) => ("filter", filter, Purpose::Membership),
             (None, Some(when)) => ("when", when, Purpose::Telling),
@@ -125,7 +125,7 @@ impl App {
         let compiled = match Filter::compile(source, purpose, None) {
             Ok(compiled) => compiled,
             Err(mistake) => {
-                return Ok(TrialView::Error(TrialError {
+                return Ok(FilterTrialView::Error(FilterTrialError {
                     title: "The expression is not valid",
                     detail: format!("{field}: {mistake}"),
                     position: Some(mistake.position),
@@ -136,8 +136,8 @@ impl App {
         let inputs =
             Inputs { document: &document, revision: &revision, wildcards, action: trial.action, state };
         Ok(match compiled.decide(&inputs) {
-            Ok(result) => TrialView::Result(result),
-            Err(error) => TrialView::Error(TrialError {
+            Ok(result) => FilterTrialView::Result(result),
+            Err(error) => FilterTrialView::Error(FilterTrialError {
                 title: "The expression has no result for this document",
                 detail: error.to_string(),
                 position: None,

@@ -4,19 +4,22 @@ use flare_model::document::Outcome;
 use flare_model::url::DocumentUrl;
 use flare_provider::{ErrorKind, ProviderError};
 
-use crate::journey::accept::{self, Draft, Refused, Word};
+use crate::journey::accept::{self, Draft, NotAccepted, Word};
 use crate::observe::count::{Refusal, micros};
 use crate::operations::App;
 
 impl App {
     /// Understands what an origin says of a document.
-    pub fn draft(&self, url: DocumentUrl, word: Word) -> Result<Draft, Refused> {
+    pub fn draft(&self, url: DocumentUrl, word: Word) -> Result<Draft, NotAccepted> {
         let draft = accept::draft(&self.registry, url, word, self.clock.now());
         draft.inspect_err(|refused| self.count_refused(refused))
     }
 
     /// Commits drafts, in order, as one; each has its own outcome.
-    pub async fn commit(&self, drafts: Vec<Draft>) -> Result<Vec<Result<Outcome, Refused>>, ProviderError> {
+    pub async fn commit(
+        &self,
+        drafts: Vec<Draft>,
+    ) -> Result<Vec<Result<Outcome, NotAccepted>>, ProviderError> {
         let origin = &self.journey.observe().counts().origin;
         let (quantity, bytes) = (drafts.len() as u64, drafts.iter().map(Draft::bytes).sum());
         let began = self.clock.monotonic();
@@ -48,11 +51,11 @@ impl App {
         Ok(())
     }
 
-    fn count_refused(&self, refused: &Refused) {
+    fn count_refused(&self, refused: &NotAccepted) {
         let refusal = match refused {
-            Refused::NoResource(_) => Refusal::NoResource,
-            Refused::Unreadable(_) => Refusal::Unreadable,
-            Refused::Store(error) => refusal(error),
+            NotAccepted::NoResource(_) => Refusal::NoResource,
+            NotAccepted::Unreadable(_) => Refusal::Unreadable,
+            NotAccepted::Store(error) => refusal(error),
         };
         self.journey.observe().counts().origin.refused(refusal);
     }

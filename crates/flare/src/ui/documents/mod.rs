@@ -5,7 +5,7 @@ pub mod put;
 pub mod search;
 pub mod show;
 
-use flare_core::journey::accept::{Refused, Word};
+use flare_core::journey::accept::{NotAccepted, Word};
 use flare_core::operations::App;
 use flare_model::document::Outcome;
 use flare_model::url::DocumentUrl;
@@ -19,7 +19,7 @@ pub fn place(url: &str) -> String {
 }
 
 /// Says a word about a document as an origin would.
-async fn say(app: &App, url: DocumentUrl, word: Word) -> Result<Result<Outcome, Refused>, ProviderError> {
+async fn say(app: &App, url: DocumentUrl, word: Word) -> Result<Result<Outcome, NotAccepted>, ProviderError> {
     let draft = match app.draft(url, word) {
         Ok(draft) => draft,
         Err(refused) => return Ok(Err(refused)),

@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
-use flare_core::journey::accept::{Refused, Word};
+use flare_core::journey::accept::{NotAccepted, Word};
 use flare_core::operations::{App, Done, Failure};
 use flare_http::AppState;
 use flare_model::document::Outcome;
@@ -59,11 +59,11 @@ pub async fn submit(
 async fn put(app: &App, url: DocumentUrl, content: Bytes) -> Done<(DocumentUrl, Outcome)> {
     match say(app, url.clone(), Word::Put(content)).await? {
         Ok(outcome) => Ok((url, outcome)),
-        Err(Refused::NoResource(url)) => {
+        Err(NotAccepted::NoResource(url)) => {
             Err(Invalid::new("url", format!("no resource matches {url}; make one first")).into())
         }
-        Err(Refused::Unreadable(error)) => Err(Invalid::new("document", error).into()),
-        Err(Refused::Store(error)) => Err(error.into()),
+        Err(NotAccepted::Unreadable(error)) => Err(Invalid::new("document", error).into()),
+        Err(NotAccepted::Store(error)) => Err(error.into()),
     }
 }
 

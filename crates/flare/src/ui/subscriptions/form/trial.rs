@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use bytes::Bytes;
-use flare_core::operations::{App, Done, Failure, Trial as FilterTrial, TrialView as FilterResult};
+use flare_core::operations::{App, Done, Failure, FilterTrial, FilterTrialView as FilterResult};
 use flare_http::{AppState, body};
 use flare_model::document::Document;
 use flare_model::feed::Action;
