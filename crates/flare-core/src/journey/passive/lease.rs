@@ -40,7 +40,7 @@ impl Worker {
         feed.lease(attempt.ordinal, now.saturating_add(lease), Box::new(trouble));
         let token = Token::of(number, lane, feed.leased(attempt.ordinal)?);
         self.tools.desk.counts.leased.add(1);
-        self.watch_lease(place, (lane, attempt.ordinal), monotonic + lease);
+        self.watch_lease(place, (lane, attempt.ordinal), monotonic + lease, false);
         self.mark_dirty(place, lane, false);
         token
     }
@@ -58,14 +58,15 @@ impl Worker {
             }
         }
         for (document, end) in found {
-            self.watch_lease(place, document, end);
+            // Those who had them before may have handed them over.
+            self.watch_lease(place, document, end, true);
         }
     }
 
-    fn watch_lease(&mut self, place: Place, document: (u8, Ordinal), end: Duration) {
+    fn watch_lease(&mut self, place: Place, document: (u8, Ordinal), end: Duration, given: bool) {
         let subscriber = &mut self.subscribers[place];
         let leases = subscriber.leases.get_or_insert_default();
-        if leases.watch(document, end) {
+        if leases.watch(document, end, given) {
             self.alarms.set(end, Alarm::Leases(place));
         }
     }
@@ -80,7 +81,7 @@ impl Worker {
             if self.subscribers.lane(place, lane).is_none_or(|slot| slot.leaving.is_some()) {
                 continue;
             }
-            self.end_lease(place, lane, ordinal, LeaseEnd::Expired);
+            self.lease_is_over(place, lane, ordinal);
         }
         let Some(leases) = &mut self.subscribers[place].leases else { return };
         if let Some(next) = leases.next_alarm(now) {
@@ -101,7 +102,7 @@ impl Worker {
         let out = leases.documents_out();
         let documents = out.iter().chain(leases.documents_ended()).copied().collect();
         for (lane, ordinal) in out {
-            self.end_lease(place, lane, ordinal, LeaseEnd::Expired);
+            self.lease_is_over(place, lane, ordinal);
         }
         let durable = self.once_durable(place, documents);
         self.tasks.spawn_local(async move {
@@ -110,6 +111,28 @@ impl Worker {
                 let _ = reply.send(());
             }
         });
+    }
+
+    /// The time of a lease is over. If its record took longer than that, nobody has it: then it counts for nothing.
+    fn lease_is_over(&mut self, place: Place, lane: u8, ordinal: Ordinal) {
+        let leases = self.subscribers[place].leases.as_ref();
+        match leases.is_none_or(|leases| leases.is_given((lane, ordinal))) {
+            true => self.end_lease(place, lane, ordinal, LeaseEnd::Expired),
+            false => self.take_lease_back(place, lane, ordinal),
+        }
+    }
+
+    /// The leases that nobody has go back: the thread stops, and hands nothing over any more.
+    pub fn take_back_what_nobody_has(&mut self) {
+        let places: Vec<Place> = self.subscribers.iter().map(|(place, _)| place).collect();
+        for place in places {
+            let Some(leases) = &self.subscribers[place].leases else { continue };
+            let mut nobodys = leases.documents_out();
+            nobodys.retain(|document| !leases.is_given(*document));
+            for (lane, ordinal) in nobodys {
+                self.take_lease_back(place, lane, ordinal);
+            }
+        }
     }
 
     /// A lease has ended in its feed: when that is durable, the document goes on.
@@ -166,5 +189,50 @@ impl Worker {
                 self.schedule_retry(place, lane, ordinal);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flare_model::document::Row;
+    use flare_model::feed::{Everything, Met};
+    use flare_model::ids::Seq;
+    use tokio::task::LocalSet;
+
+    use super::*;
+    use crate::journey::subscriber::Standstill;
+    use crate::journey::testing::fixture::{Thread, marked};
+    use crate::journey::worker::subscribers::FeedPlace;
+
+    /// Leases a document for no time at all; answers how many attempts then count, and whether the client may have it.
+    fn ended(given: bool, end: fn(&mut Worker, Place)) -> (u32, bool) {
+        let thread = Thread::new();
+        let FeedPlace { place, lane } = thread.open(1, marked(100), Standstill::None);
+        let mut worker = thread.worker.borrow_mut();
+        let row = Row { ordinal: Ordinal(1), seq: Seq(51), born: Seq(51), before: Seq(0), deleted: false };
+        let met = worker.subscribers[place].lanes[lane].feed.read(&row, &mut Everything);
+        let Met::Send(attempt) = met else { panic!("{met:?}") };
+        worker.lease(place, lane, &attempt, Duration::ZERO).expect("it is open");
+        if given {
+            let leases = worker.subscribers[place].leases.as_mut().expect("there is one");
+            leases.give((lane, attempt.ordinal));
+        }
+        end(&mut worker, place);
+        let feed = &worker.subscribers[place].lanes[lane].feed;
+        assert!(feed.leased(attempt.ordinal).is_none());
+        let trouble = feed.waiting()[&attempt.ordinal].trouble.as_ref().expect("it was begun");
+        (trouble.attempts, feed.doubt().contains(attempt.ordinal.0))
+    }
+
+    #[tokio::test]
+    async fn a_lease_that_is_over_before_anybody_has_it_counts_for_nothing() {
+        let all = async {
+            assert_eq!(ended(true, Worker::expire_leases), (1, true), "the client had it");
+            assert_eq!(ended(false, Worker::expire_leases), (0, false));
+            let all = |worker: &mut Worker, place| worker.end_leases(Some(place), oneshot::channel().0);
+            assert_eq!((ended(true, all), ended(false, all)), ((1, true), (0, false)));
+            assert_eq!(ended(false, |worker, _| worker.take_back_what_nobody_has()), (0, false));
+        };
+        LocalSet::new().run_until(all).await;
     }
 }

@@ -200,6 +200,7 @@ impl Worker {
             if durable.await.is_err() {
                 return;
             }
+            let messages = worker.borrow_mut().still_leased(number, messages);
             let lost = match to {
                 To::Reservation(reply) => hand_over(reply, messages).await,
                 To::Stream(events) => {

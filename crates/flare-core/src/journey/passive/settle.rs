@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::journey::merge::Merge;
 use crate::journey::reading::sweeping;
+use crate::journey::subscriber::passive::message::Message;
 use crate::journey::subscriber::passive::token::Token;
 use crate::journey::worker::Worker;
 use crate::journey::worker::subscribers::Place;
@@ -165,16 +166,40 @@ impl Worker {
 
     /// Leases that nobody was there to take are taken back.
     pub(super) fn take_back(&mut self, number: SubscriptionNumber, tokens: &[Token]) {
-        let now = self.now();
         let Some(place) = self.subscribers.find(number) else { return };
         for token in tokens {
             if self.is_out(place, token) {
-                let Some(slot) = self.subscribers.lane_mut(place, token.lane) else { continue };
-                slot.feed.take_back(token.ordinal, now);
-                self.lease_ended(place, token.lane, token.ordinal);
+                self.take_lease_back(place, token.lane, token.ordinal);
             }
         }
         self.ready(place);
+    }
+
+    /// A lease that nobody has goes back.
+    pub(super) fn take_lease_back(&mut self, place: Place, lane: u8, ordinal: Ordinal) {
+        let now = self.now();
+        let Some(slot) = self.subscribers.lane_mut(place, lane) else { return };
+        slot.feed.take_back(ordinal, now);
+        self.lease_ended(place, lane, ordinal);
+    }
+
+    /// What may be handed over of what was leased, now that it is durable: not what was over before. What is served by
+    /// another thread by now is out there.
+    pub(super) fn still_leased(
+        &mut self,
+        number: SubscriptionNumber,
+        mut messages: Vec<Message>,
+    ) -> Vec<Message> {
+        let Some(place) = self.subscribers.find(number) else { return messages };
+        messages.retain(|Message { token, .. }| {
+            let here = self.subscribers.lane(place, token.lane).is_some();
+            let out = self.is_out(place, token);
+            if out && let Some(leases) = &mut self.subscribers[place].leases {
+                leases.give((token.lane, token.ordinal));
+            }
+            out || !here
+        });
+        messages
     }
 }
 

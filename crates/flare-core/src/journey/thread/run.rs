@@ -62,6 +62,7 @@ async fn stop(worker: &Rc<RefCell<Worker>>, recording: tokio::task::JoinHandle<(
     }
     // The recorder may be waiting for a commit: what it took is durable or will be found again.
     recorder::finish(worker, recording).await;
+    worker.borrow_mut().take_back_what_nobody_has();
     for (_, subscriber) in worker.borrow_mut().subscribers.iter_mut() {
         subscriber.lanes.iter_mut().for_each(|lane| lane.feed.close());
     }

@@ -10,14 +10,21 @@ use tokio::sync::oneshot;
 
 /// What is known of leases beyond the feeds. A subscription without any has none of this.
 pub struct Leases {
-    /// When each ends, monotonic. Bound: the documents that wait, see `waiting-limit`.
-    ends: BTreeMap<(u8, Ordinal), Duration>,
+    /// Those that are out. Bound: the documents that wait, see `waiting-limit`.
+    out: BTreeMap<(u8, Ordinal), Lease>,
     /// Ended, and not recorded yet: after that to be tried again, decided again, or neither. Bound: see above.
     ended: Vec<(u8, Ordinal)>,
     /// The earliest alarm that is set, monotonic.
     alarm: Duration,
     /// Who waits for records. Bound: requests being answered.
     pending: Vec<Pending>,
+}
+
+struct Lease {
+    /// When it ends, monotonic.
+    end: Duration,
+    /// Whether somebody may have it: it is handed over once it is durable, and not before.
+    given: bool,
 }
 
 /// Someone who wants to know when all that is said of some documents is durable.
@@ -28,19 +35,19 @@ struct Pending {
 
 impl Default for Leases {
     fn default() -> Self {
-        Leases { ends: BTreeMap::new(), ended: Vec::new(), alarm: Duration::MAX, pending: Vec::new() }
+        Leases { out: BTreeMap::new(), ended: Vec::new(), alarm: Duration::MAX, pending: Vec::new() }
     }
 }
 
 impl Leases {
     /// How many are out.
     pub fn out(&self) -> usize {
-        self.ends.len()
+        self.out.len()
     }
 
     /// Lanes are served elsewhere from now on; whoever serves them next ends their leases. Whether nothing is left.
     pub fn let_go(&mut self, lanes: &[u8]) -> bool {
-        self.ends.retain(|(lane, _), _| !lanes.contains(lane));
+        self.out.retain(|(lane, _), _| !lanes.contains(lane));
         self.ended.retain(|(lane, _)| !lanes.contains(lane));
         for waits in &mut self.pending {
             // It was recorded before it went.
@@ -54,12 +61,12 @@ impl Leases {
 
     /// Whether there is nothing left to know.
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty() && self.ended.is_empty() && self.pending.is_empty()
+        self.out.is_empty() && self.ended.is_empty() && self.pending.is_empty()
     }
 
-    /// A lease is out until then. Answers whether an alarm is to be set for it.
-    pub fn watch(&mut self, document: (u8, Ordinal), end: Duration) -> bool {
-        self.ends.insert(document, end);
+    /// A lease is out until then, and `given` if somebody may have it. Answers whether an alarm is to be set for it.
+    pub fn watch(&mut self, document: (u8, Ordinal), end: Duration, given: bool) -> bool {
+        self.out.insert(document, Lease { end, given });
         let first = end < self.alarm;
         if first {
             self.alarm = end;
@@ -67,18 +74,30 @@ impl Leases {
         first
     }
 
+    /// A lease that is out is handed over now.
+    pub fn give(&mut self, document: (u8, Ordinal)) {
+        if let Some(lease) = self.out.get_mut(&document) {
+            lease.given = true;
+        }
+    }
+
+    /// Whether somebody may have what is leased.
+    pub fn is_given(&self, document: (u8, Ordinal)) -> bool {
+        self.out.get(&document).is_none_or(|lease| lease.given)
+    }
+
     /// An alarm rang: those that are over. A later alarm, of a time when more were out, has nothing to do.
     pub fn rang(&mut self, now: Duration) -> Vec<(u8, Ordinal)> {
         if self.alarm <= now {
             self.alarm = Duration::MAX;
         }
-        let over = self.ends.iter().filter(|(_, end)| **end <= now);
+        let over = self.out.iter().filter(|(_, lease)| lease.end <= now);
         over.map(|(document, _)| *document).collect()
     }
 
     /// When the next alarm is to be set, if none is. Those of lanes that are about to leave are over, and stay so.
     pub fn next_alarm(&mut self, now: Duration) -> Option<Duration> {
-        let next = self.ends.values().filter(|end| **end > now).min().copied();
+        let next = self.out.values().map(|lease| lease.end).filter(|end| *end > now).min();
         let next = next.filter(|next| *next < self.alarm)?;
         self.alarm = next;
         Some(next)
@@ -86,7 +105,7 @@ impl Leases {
 
     /// Those that are out.
     pub fn documents_out(&self) -> Vec<(u8, Ordinal)> {
-        self.ends.keys().copied().collect()
+        self.out.keys().copied().collect()
     }
 
     /// Those that have ended, and whose end is not recorded yet.
@@ -97,7 +116,7 @@ impl Leases {
     /// One has ended in its feed. Even if nothing is owed it waits for its record: the reader may meet a newer change
     /// before that is durable.
     pub fn ended(&mut self, document: (u8, Ordinal)) {
-        self.ends.remove(&document);
+        self.out.remove(&document);
         self.ended.push(document);
     }
 
