@@ -7,6 +7,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use flare_model::document::{Document, Write};
@@ -58,8 +59,25 @@ impl Faulty {
                 tokio::time::sleep(time).await;
                 call.await
             }
+            Some(Fault::Slow { before, after }) => slowly(call, before, after).await,
+            Some(Fault::Lost { before, after, kind }) => {
+                slowly(call, before, after).await?;
+                failed(kind, "planned to be done, and its answer to be lost")
+            }
         }
     }
+}
+
+/// A call that takes its time before and after it is done.
+async fn slowly<T>(
+    call: impl Future<Output = Result<T>> + Send,
+    before: Duration,
+    after: Duration,
+) -> Result<T> {
+    tokio::time::sleep(before).await;
+    let done = call.await;
+    tokio::time::sleep(after).await;
+    done
 }
 
 #[async_trait]

@@ -21,7 +21,26 @@ pub enum Fault {
     Cancelled(ErrorKind),
     /// It is done later.
     Delayed(Duration),
+    /// It is done after a while, and answered another while after that.
+    Slow {
+        /// Until it is done.
+        before: Duration,
+        /// From then until the answer.
+        after: Duration,
+    },
+    /// The same, and the answer is lost in the end.
+    Lost {
+        /// Until it is done.
+        before: Duration,
+        /// From then until the caller gets the error.
+        after: Duration,
+        /// What the caller gets instead of the answer; an error of the engine's own is answered as it is.
+        kind: ErrorKind,
+    },
 }
+
+/// Says of each call what it meets.
+type Drawing = Box<dyn FnMut(&'static str) -> Option<Fault> + Send>;
 
 /// How often a seeded plan strikes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +62,7 @@ struct Shared {
     /// One-time faults by operation, first in, first out. Bound: what the test puts in.
     scripted: BTreeMap<&'static str, VecDeque<Fault>>,
     standing: BTreeMap<&'static str, Fault>,
+    drawing: Option<Drawing>,
     odds: Option<Odds>,
     chance: u64,
     met: BTreeMap<&'static str, u64>,
@@ -87,6 +107,13 @@ impl Plan {
         plan
     }
 
+    /// Every call meets what this says of it, unless something else is planned for that call.
+    pub fn drawn_by(draw: impl FnMut(&'static str) -> Option<Fault> + Send + 'static) -> Plan {
+        let plan = Plan::default();
+        plan.shared.lock().drawing = Some(Box::new(draw));
+        plan
+    }
+
     /// The next call of the operation that has nothing planned yet meets this.
     pub fn once(&self, operation: &'static str, fault: Fault) {
         self.shared.lock().scripted.entry(known(operation)).or_default().push_back(fault);
@@ -102,6 +129,7 @@ impl Plan {
         let mut shared = self.shared.lock();
         shared.scripted.clear();
         shared.standing.clear();
+        shared.drawing = None;
         shared.odds = None;
     }
 
@@ -114,7 +142,8 @@ impl Plan {
         let mut shared = self.shared.lock();
         let scripted = shared.scripted.get_mut(operation).and_then(VecDeque::pop_front);
         let planned = scripted.or_else(|| shared.standing.get(operation).cloned());
-        let fault = planned.or_else(|| shared.by_chance())?;
+        let drawn = planned.or_else(|| shared.drawing.as_mut().and_then(|draw| draw(operation)));
+        let fault = drawn.or_else(|| shared.by_chance())?;
         *shared.met.entry(operation).or_default() += 1;
         Some(fault)
     }

@@ -56,6 +56,23 @@ async fn a_delayed_call_is_done_later() {
     store.catalog.create(resource("users", 1)).await.expect("created in the end");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_lost_call_is_done_in_its_time_and_a_plan_can_be_drawn_by_the_test() {
+    let (before, after) = (Duration::from_secs(2), Duration::from_secs(3));
+    let plan = Plan::drawn_by(move |operation| match operation {
+        "catalog.create" => Some(Fault::Lost { before, after, kind: Unavailable }),
+        "ledger.next_epoch" => Some(Fault::Slow { before, after }),
+        _ => None,
+    });
+    let store = Faulty::wrap(Memory::new().store(), plan);
+    let mut creating = store.catalog.create(resource("users", 1));
+    assert!(tokio::time::timeout(Duration::from_secs(4), &mut creating).await.is_err());
+    assert!(exists(&store, "users").await, "it is done, and not answered yet");
+    assert!(creating.await.is_err());
+    let slow = tokio::time::timeout(Duration::from_secs(4), store.ledger.next_epoch());
+    assert!(slow.await.is_err(), "five seconds in all");
+}
+
 #[tokio::test]
 async fn a_cancelled_call_was_begun() {
     let (store, plan) = faulty();
