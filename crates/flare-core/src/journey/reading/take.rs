@@ -37,17 +37,23 @@ impl Worker {
     fn may_probe(&mut self, host: usize) -> bool {
         let now = self.tools.clock.monotonic();
         let until = match self.hosts[host].breaker.permit(now) {
-            Permit::Free | Permit::Probe => return true,
+            Permit::Free | Permit::Probe => {
+                self.hosts[host].rests = false;
+                return true;
+            }
             Permit::Wait(until) => until,
         };
         while let Some(job) = self.hosts[host].handed.pop_front() {
             let wait = until.map_or(self.tools.limits.breaker.pause, |until| until.saturating_sub(now));
             self.withhold(job, wait);
         }
-        if let Some(until) = until
-            && !self.hosts[host].ready.is_empty()
-        {
-            self.alarms.set(until, Alarm::Host(host));
+        match until {
+            Some(until) if !self.hosts[host].ready.is_empty() => {
+                self.alarms.set(until, Alarm::Host(host));
+                self.hosts[host].rests = true;
+            }
+            Some(_) => {}
+            None => self.hosts[host].rests = true,
         }
         false
     }
@@ -67,6 +73,7 @@ impl Worker {
                 let over = turn.as_ref().and_then(|turn| turn.is_over(&*self.tools.clock));
                 if let Some(at) = over {
                     self.alarms.set(at, Alarm::Host(host));
+                    self.hosts[host].rests = true;
                     return None;
                 }
                 continue;

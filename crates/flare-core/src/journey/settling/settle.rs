@@ -141,6 +141,7 @@ impl Worker {
             true => breaker.silence(now, &self.tools.limits.breaker, jitter),
             false => breaker.answered(now),
         };
+        self.hosts[host].rests = false;
         let key = &self.hosts[host].key;
         if was_closed && !self.hosts[host].breaker.is_closed() {
             self.tools.desk.counts.breakers.add(1);

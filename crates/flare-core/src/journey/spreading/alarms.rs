@@ -52,7 +52,10 @@ impl Worker {
                 }
             }
             // Perhaps another one by now, which finds nothing to do.
-            Alarm::Host(host) if self.hosts.contains(host) => self.summon_if_needed(host),
+            Alarm::Host(host) if self.hosts.contains(host) => {
+                self.hosts[host].rests = false;
+                self.summon_if_needed(host);
+            }
             Alarm::Host(_) => {}
             Alarm::Leases(place) => self.expire_leases(place),
             Alarm::Retry(FeedPlace { place, lane }, ordinal, due) => {

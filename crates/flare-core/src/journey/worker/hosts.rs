@@ -37,6 +37,9 @@ pub struct Host {
     pub couriers: u32,
     /// Whether it is tried at all.
     pub breaker: Breaker,
+    /// Nothing may be sent to it now, whatever stands in line: an alarm is set, or a probe is under way, and then it is
+    /// looked again. Without this, hosts that are all left alone would take a connection from each other without end.
+    pub rests: bool,
     /// How many subscriptions send here, each counted for each of its actions.
     users: usize,
     /// The connections that all threads together may have to it.
@@ -98,6 +101,10 @@ impl Starved {
 
 impl Host {
     fn has_work(&self) -> bool {
+        !self.rests && self.has_some_in_line()
+    }
+
+    fn has_some_in_line(&self) -> bool {
         !self.ready.is_empty() || !self.handed.is_empty()
     }
 }
@@ -175,6 +182,7 @@ impl Hosts {
             idle: Vec::new(),
             couriers: 0,
             breaker: Breaker::default(),
+            rests: false,
             users: 0,
             permits: self.caps.host(key),
             waits: Waits::No,
@@ -186,7 +194,7 @@ impl Hosts {
     /// A host that nobody sends to, and nobody is on the way to, is forgotten.
     fn forget_unused(&mut self, index: usize) {
         let Some(host) = self.hosts.get(index) else { return };
-        if host.users > 0 || host.couriers > 0 || host.has_work() {
+        if host.users > 0 || host.couriers > 0 || host.has_some_in_line() {
             return;
         }
         self.wait_for(index, Waits::No);
@@ -398,5 +406,33 @@ impl Hosts {
         }
         let permits = index.map_or(&self.caps.all, |index| &self.hosts[index].permits);
         permits.idles_no_more(self.thread);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_that_are_left_alone_do_not_take_a_connection_from_each_other_without_end() {
+        let caps = Arc::new(Caps::new(1, 1, vec![Arc::default()]));
+        let mut hosts = Hosts::new(0, caps);
+        let [one, other] = ["one.test", "other.test"].map(|name| {
+            let index = hosts.find_or_make(&HostKey { https: false, host: name.into(), port: 80 });
+            hosts[index].users = 1;
+            hosts[index].ready.push_back(Place::for_test(0));
+            index
+        });
+        assert!(hosts.summon(one) && !hosts.summon(other), "there is one connection");
+        // Its courier finds that the host is left alone, and makes way for the other.
+        hosts[one].rests = true;
+        assert!(!hosts.courier_left(one, false));
+        assert_eq!(hosts.called_for_connection(false), [other]);
+        hosts[other].rests = true;
+        assert!(!hosts.courier_left(other, false));
+        let called = hosts.called_for_connection(false);
+        assert!(called.is_empty(), "both wait for their alarms, and not for each other");
+        hosts[one].rests = false;
+        assert!(hosts.summon_if_needed(one), "its alarm rang");
     }
 }
