@@ -42,6 +42,23 @@ fn a_sweep_gives_a_client_that_struggles_something_to_be_tried_with() {
 }
 
 #[test]
+fn a_replay_of_a_row_that_was_replaced_since_it_was_read_tells_the_newest_as_a_replay() {
+    World::run(Small { limit: 10, lanes: 1, bytes: 1 << 20 }, async |world| {
+        let number = world.subscribe(json!({}), Start::Now).await;
+        world.say(1, Some(1)).await;
+        let first = world.next().await;
+        let row = *first.notification.change.row();
+        world.settle(first, &taken());
+        world.say(1, Some(2)).await;
+        world.settle(world.next().await, &taken());
+        // Its reader was slow: the client has got the newer one meanwhile.
+        assert_eq!(world.ask(|reply| Command::Request(number, vec![(0, row)], 7, reply)).await, 1);
+        let again = world.next().await.notification.attempt;
+        assert_eq!((again.replay, again.seq > row.seq), (7, true));
+    });
+}
+
+#[test]
 fn a_sweep_that_meets_a_document_in_flight_goes_on_when_that_has_ended() {
     World::run(Small { limit: 10, ..TINY }, async |world| {
         let number = world.subscribe(json!({}), Start::Now).await;

@@ -87,12 +87,14 @@ impl Worker {
         let mut taken = 0;
         for (lane, row) in rows {
             let Some(slot) = self.subscribers.lane_mut(place, lane) else { continue };
+            let newest = slot.tail.newest(row.ordinal).map_or(row, |newest| *newest.row());
             // Where revisions are sent in turn, one that was just replaced is not sent again.
-            let newest = slot.tail.newest(row.ordinal);
-            let outdated = newest.is_some_and(|newest| newest.row().seq != row.seq);
-            if outdated && slot.feed.is_in_turn() {
+            if newest.seq != row.seq && slot.feed.is_in_turn() {
                 continue;
             }
+            // It was read a while ago. What is owed is the newest: the client may have got that meanwhile, and is told
+            // it again as what it is, a replay.
+            let row = newest;
             if slot.feed.request(&row, replay, now) {
                 slot.swept.push(row.ordinal);
                 taken += 1;
