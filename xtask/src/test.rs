@@ -11,7 +11,7 @@ use crate::stress;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Leave out the crash tests, the exhaustive checks, the seeds of `stress` and the browser.
+    /// Leave out the crash tests, the exhaustive checks, the seeds of `stress`, the schedules of `flare-sim` and the browser.
     #[arg(long)]
     quick: bool,
 }
@@ -77,6 +77,9 @@ const LEFT_OUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/test-left
 /// So many seeds of `cargo xtask stress`.
 const SEEDS: u64 = 20;
 
+/// So many schedules of `flare-sim`.
+const SCHEDULES: u64 = 10_000;
+
 /// Runs every test and fails if one does.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut left_out = LeftOut::default();
@@ -98,10 +101,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     test.args(["test", "--workspace", "--features", "flare/cpu-profile", "--no-fail-fast"]);
     test.env("FLARE_TEST_LEFT_OUT", LEFT_OUT);
     if args.quick {
-        test.args(["--", "--skip", "crashes", "--skip", "check::"]);
+        test.args(["--", "--skip", "crashes", "--skip", "check::", "--skip", "planted::"]);
     }
     let status = test.status().context("running cargo test")?;
     let heap = test_heap_profiles()?;
+    let simulated = if args.quick { Ok(()) } else { simulate() };
     let stressed = if args.quick { Ok(()) } else { stress::run(&stress::Args::of_seeds(SEEDS)) };
     // The browser is asked too when others failed, so that one run tells everything.
     let seen = if browser { browser::look(&browser::Args::default()) } else { Ok(()) };
@@ -112,7 +116,17 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if !(status.success() && heap) {
         bail!("some tests failed");
     }
-    stressed.and(seen).and(told)
+    simulated.and(stressed).and(seen).and(told)
+}
+
+/// Plays schedules against whole nodes, with the program that `cargo test` has built for the tests of `flare-sim`.
+fn simulate() -> anyhow::Result<()> {
+    let program = crate::bench::target()?.join("debug/flare-sim");
+    let status = Command::new(&program).args(["--schedules", &SCHEDULES.to_string()]).status();
+    if !status.with_context(|| format!("running {}", program.display()))?.success() {
+        bail!("some schedules of flare-sim broke a promise");
+    }
+    Ok(())
 }
 
 /// The tests of profiles once more, with the allocator that can profile the heap: all others are about the one that

@@ -13,6 +13,8 @@ pub mod judge;
 pub mod layout;
 pub mod patch;
 pub mod pattern;
+#[cfg(feature = "planted")]
+pub mod planted;
 pub mod resource;
 pub mod retry;
 pub mod revision;

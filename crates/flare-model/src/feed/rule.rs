@@ -205,9 +205,24 @@ impl Rules {
         self.removed != Some(rule)
     }
 
-    #[cfg(not(test))]
+    #[cfg(all(not(test), not(feature = "planted")))]
     #[inline]
     pub(super) fn keeps(self, _: Rule) -> bool {
         true
+    }
+
+    /// All but the one that keeps a planted bug from happening.
+    #[cfg(all(not(test), feature = "planted"))]
+    pub(super) fn keeps(self, rule: Rule) -> bool {
+        use crate::planted::Bug;
+        let bug = match rule {
+            Rule::MarkGrows => Bug::MarkFalls,
+            Rule::OpenHolds => Bug::CursorBeforeRecord,
+            Rule::Issued => Bug::MarkNotDurable,
+            Rule::SweepWaits => Bug::SweepLosesChanges,
+            Rule::FilterQueues => Bug::FilterForgotten,
+            _ => return true,
+        };
+        !bug.is_planted()
     }
 }

@@ -120,6 +120,10 @@ pub fn go_on(worker: &mut Worker, place: Place) {
             Page::Whole | Page::Busy => Sweeping::Rests,
             Page::Before(ordinal) => Sweeping::Before(ordinal),
         };
+        #[cfg(feature = "planted")]
+        if flare_model::planted::Bug::SweepStandsStill.is_planted() {
+            return;
+        }
         go_on(&mut worker, place);
         // The end of a lease may be far. Whoever asks now need not wait for that.
         if matches!(filled, Page::Before(_)) {

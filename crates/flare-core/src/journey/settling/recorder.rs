@@ -202,6 +202,10 @@ impl Worker {
         if subscriber.leases.is_some() {
             self.leases_recorded(place, lane);
         }
+        #[cfg(feature = "planted")]
+        if flare_model::planted::Bug::SweepStandsStill.is_planted() {
+            return self.ready(place);
+        }
         crate::journey::reading::sweeping::go_on(self, place);
         self.ready(place);
     }

@@ -2,8 +2,10 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use flare_model::ids::{FeedId, SubscriptionId};
+use flare_provider::{ErrorKind, Opened, ProviderError};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
@@ -12,6 +14,9 @@ use crate::journey::Reopened;
 use crate::operations::App;
 use crate::operations::standstill;
 use crate::registry::Subscription;
+
+/// A store that is unavailable now is asked again so often.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The way to the task that spreads subscriptions anew.
 pub struct Rearrangements {
@@ -67,6 +72,17 @@ impl App {
         }
     }
 
+    /// Opens feeds for their next threads, as soon as the store can: nobody serves them meanwhile, and whoever asks about
+    /// them waits, but a disk that is full for a while is no reason to end the node.
+    async fn open_again(&self, feeds: &[FeedId]) -> Result<Vec<Opened>, ProviderError> {
+        loop {
+            match self.store.ledger.open(feeds, self.journey.epoch()).await {
+                Err(error) if error.kind == ErrorKind::Unavailable => tokio::time::sleep(PATIENCE).await,
+                answer => return answer,
+            }
+        }
+    }
+
     /// Spreads a subscription as its settings say by now.
     async fn spread_anew(&self, id: SubscriptionId) -> SubscriptionId {
         let Some(subscription) = self.registry.subscription_by_id(&id) else { return id };
@@ -81,7 +97,10 @@ impl App {
                 let subscription = self.registry.subscription_by_id(id)?;
                 let feeds: Vec<FeedId> =
                     lanes.into_iter().map(|lane| FeedId { subscription: number, lane }).collect();
-                match self.store.ledger.open(&feeds, self.journey.epoch()).await {
+                let opened = self.open_again(&feeds).await;
+                #[cfg(feature = "planted")]
+                let opened = opened.map(drop_standings);
+                match opened {
                     Ok(opened) if opened.len() == feeds.len() => Some(Reopened {
                         compiled: subscription.compiled.clone(),
                         feeds: opened,
@@ -105,4 +124,13 @@ impl App {
         }
         id
     }
+}
+
+/// The bug that it is: what waits is not handed over.
+#[cfg(feature = "planted")]
+fn drop_standings(mut opened: Vec<Opened>) -> Vec<Opened> {
+    if flare_model::planted::Bug::ShardsDropStanding.is_planted() {
+        opened.iter_mut().for_each(|opened| opened.saved.standings.clear());
+    }
+    opened
 }

@@ -1,0 +1,166 @@
+//! What is done with Flare: operations are drawn from the seed as the schedule comes to them, and performed side by side.
+
+pub mod documents;
+pub mod passive;
+pub mod subscriptions;
+
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flare_core::operations::{App, Done, Failure};
+use flare_model::ids::ResourceId;
+use flare_promises::dice::Dice;
+use flare_promises::mood::Mood;
+use flare_promises::wish::{Aspect, Wish};
+use flare_promises::world::Resource;
+use flare_provider::ErrorKind;
+use serde_json::json;
+
+use crate::node::House;
+use crate::stage::Inside;
+
+/// Whoever got no answer asks again after this time.
+pub const AGAIN: Duration = Duration::from_millis(50);
+
+/// Something to be done.
+#[derive(Debug)]
+pub enum Operation {
+    Say(documents::Line),
+    Subscribe(usize),
+    Unsubscribe(usize),
+    Change { number: usize, aspects: Vec<Aspect>, wish: Box<Wish> },
+    Pause(usize),
+    Resume(usize),
+    Replay { number: usize, scope: &'static str, document: Option<String> },
+    Mood(usize, Mood),
+    Pull { number: usize, quantity: u64, lease: Duration, dice: Box<Dice> },
+    Drive(usize),
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Say,
+    Subscribe,
+    Unsubscribe,
+    Change,
+    Stand,
+    Replay,
+    Mood,
+    Pull,
+    Drive,
+}
+
+impl Operation {
+    /// One that makes sense now, perhaps.
+    pub fn draw(inside: &mut Inside, dice: &mut Dice) -> Option<Operation> {
+        let kind = dice.weighted(&[
+            (Kind::Say, 50),
+            (Kind::Subscribe, 6),
+            (Kind::Unsubscribe, 2),
+            (Kind::Change, 14),
+            (Kind::Stand, 8),
+            (Kind::Replay, 6),
+            (Kind::Mood, 12),
+            (Kind::Pull, 14),
+            (Kind::Drive, 3),
+        ]);
+        match kind {
+            Kind::Say => return documents::draw(inside, dice),
+            Kind::Subscribe => return subscriptions::draw_new(inside, dice),
+            _ => {}
+        }
+        let there = subscriptions::existing(inside);
+        if there.is_empty() {
+            return None;
+        }
+        let number = *dice.pick(&there);
+        match kind {
+            Kind::Unsubscribe => subscriptions::draw_end(inside, number),
+            Kind::Change => subscriptions::draw_change(inside, number, dice),
+            Kind::Stand if inside.clients[number].standing => None,
+            Kind::Stand => {
+                inside.clients[number].standing = true;
+                Some(if dice.percent(50) { Operation::Pause(number) } else { Operation::Resume(number) })
+            }
+            Kind::Replay => Some(subscriptions::draw_replay(inside, number, dice)),
+            Kind::Mood => Some(subscriptions::draw_mood(number, dice)),
+            Kind::Pull => passive::draw(inside, number, dice),
+            Kind::Drive => Some(Operation::Drive(number)),
+            Kind::Say | Kind::Subscribe => None,
+        }
+    }
+
+    pub async fn perform(self, house: Rc<House>) {
+        house.stage.note(|| format!("{self:?}"));
+        match self {
+            Operation::Say(line) => documents::say(house, line).await,
+            Operation::Subscribe(number) => subscriptions::create(house, number).await,
+            Operation::Unsubscribe(number) => subscriptions::delete(house, number).await,
+            Operation::Change { number, aspects, wish } => {
+                subscriptions::change(house, number, aspects, *wish).await;
+            }
+            Operation::Pause(number) => subscriptions::pause(house, number).await,
+            Operation::Resume(number) => subscriptions::resume(house, number).await,
+            Operation::Replay { number, scope, document } => {
+                subscriptions::replay(house, number, scope, document).await;
+            }
+            Operation::Mood(number, mood) => house.stage.lock().set_mood(number, mood),
+            Operation::Pull { number, quantity, lease, mut dice } => {
+                passive::pull(house, number, quantity, lease, &mut dice).await;
+            }
+            Operation::Drive(number) => passive::drive(house, number).await,
+        }
+    }
+}
+
+/// The only resource.
+pub fn resource(app: &App) -> ResourceId {
+    let all = app.registry.resources(0, 1);
+    all.entries.first().expect("it is created before anything else").id().clone()
+}
+
+/// Creates it.
+pub async fn create_resource(house: &House, lanes: u64) {
+    let (created, _) = insist(house, |app, _| {
+        let endpoint = format!("{}{{id}}", documents::PREFIX);
+        let draft = json!({"endpoint": endpoint, "change": {"field": "rev"}, "lanes": lanes});
+        async move {
+            let draft = serde_json::from_value(draft).expect("a resource");
+            app.create_resource(draft).await.map(drop)
+        }
+    })
+    .await;
+    let mut inside = house.stage.lock();
+    if let Err(failure) = created {
+        inside.wrong(None, "", format!("creating the resource failed: {failure}"));
+    }
+    let prefix = documents::PREFIX.to_owned();
+    inside.world.resources.push(Resource {
+        prefix,
+        lanes,
+        id: None,
+        busy: false,
+        documents: Default::default(),
+    });
+}
+
+/// Asks until it is answered, and not because the store has trouble. Also whether an earlier try may have been heard.
+pub async fn insist<T: 'static, F: Future<Output = Done<T>> + 'static>(
+    house: &House,
+    ask: impl Fn(Arc<App>, bool) -> F,
+) -> (Done<T>, bool) {
+    let mut again = false;
+    loop {
+        match house.ask(|app| ask(app, again)).await {
+            Some(Err(Failure::Store(error))) if error.kind == ErrorKind::Unavailable => {
+                house.stage.note(|| format!("it is asked again: {error}"));
+            }
+            Some(Err(Failure::Stopping)) | None => {}
+            Some(answer) => return (answer, again),
+        }
+        again = true;
+        tokio::time::sleep(AGAIN).await;
+    }
+}

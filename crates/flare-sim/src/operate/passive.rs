@@ -1,0 +1,209 @@
+//! Passive mode: clients that take notifications away, settle them or leave them lying, and deliveries on request.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use flare_core::operations::{DeliverQuery, Failure, ReserveQuery, SettleDraft};
+use flare_model::duration::HumanDuration;
+use flare_model::ids::SubscriptionId;
+use flare_promises::beliefs::Ending;
+use flare_promises::dice::Dice;
+use flare_promises::told::Told;
+use serde_json::{Value, json};
+
+use super::{Operation, resource};
+use crate::node::House;
+use crate::pair::Way;
+use crate::stage::Inside;
+
+/// A message that a client has on a lease.
+struct Message {
+    told: Told,
+    token: String,
+    request: u64,
+}
+
+pub fn draw(inside: &mut Inside, number: usize, dice: &mut Dice) -> Option<Operation> {
+    let client = &mut inside.clients[number];
+    // Two at once: the word of one about a lease that is over may meet the lease of the other.
+    if !client.wish.passive || client.pulling > 1 {
+        return None;
+    }
+    client.pulling += 1;
+    let lease = Duration::from_millis(*dice.pick(&[30, 300, 3_000]));
+    Some(Operation::Pull { number, quantity: dice.between(1, 8), lease, dice: Box::new(dice.clone()) })
+}
+
+/// Takes some and uses them up.
+pub async fn pull(house: Rc<House>, number: usize, quantity: u64, lease: Duration, dice: &mut Dice) {
+    let id = house.stage.lock().clients[number].id.clone();
+    if let Some(id) = id {
+        let messages = reserve(&house, number, id.clone(), quantity, lease, dice).await;
+        use_up(&house, number, id, messages, dice).await;
+    }
+    house.stage.lock().clients[number].pulling -= 1;
+}
+
+async fn reserve(
+    house: &Rc<House>,
+    number: usize,
+    id: SubscriptionId,
+    quantity: u64,
+    lease: Duration,
+    dice: &mut Dice,
+) -> Vec<Message> {
+    let wait = Duration::from_millis(dice.below(300));
+    let query = ReserveQuery {
+        quantity: Some(quantity),
+        wait: Some(HumanDuration(wait)),
+        lease: Some(HumanDuration(lease)),
+    };
+    // They begin after this, and so they end after this and their time.
+    let until = house.stage.time.passed() + lease;
+    let stage = house.stage.clone();
+    // What is handed out begins at this moment, among the node's own tasks: whatever it does next comes after.
+    let asked = house.ask(async move |app| {
+        let mut view = app.reserve(&resource(&app), &id, query).await?;
+        let receipt = view.receipt.take();
+        let json = serde_json::to_value(&view).expect("an answer is plain data");
+        let messages = json["messages"].as_array().cloned().unwrap_or_default();
+        let begun = begin(&mut stage.lock(), number, &messages, until);
+        if let Some(receipt) = receipt {
+            receipt.handed_over();
+        }
+        Ok(begun)
+    });
+    match asked.await {
+        Some(Ok(messages)) => {
+            if messages.is_empty() {
+                // Its time may have been over before what it took was durable: then that ends like any lease of which
+                // nothing is heard, and Flare takes the client for one that may have had it.
+                let mut inside = house.stage.lock();
+                let now = inside.world.now();
+                inside.clients[number].blur(now);
+            }
+            messages
+        }
+        Some(Err(failure)) => {
+            // It may be active by now, paused, or gone; or others wait already.
+            let usual = matches!(
+                failure,
+                Failure::Invalid(_) | Failure::Conflict(_) | Failure::TooMany(_) | Failure::Stopping
+            );
+            if !usual {
+                house.stage.lock().fails(number, "reserving", &failure);
+            }
+            Vec::new()
+        }
+        None => {
+            // What it took is out, and nobody knows what it is.
+            let mut inside = house.stage.lock();
+            let now = inside.world.now();
+            inside.clients[number].blur(now);
+            Vec::new()
+        }
+    }
+}
+
+fn begin(inside: &mut Inside, number: usize, messages: &[Value], until: Duration) -> Vec<Message> {
+    let mut begun = Vec::new();
+    for message in messages {
+        let header = |name: &str| Some(message["headers"][name][0].as_str()?.to_owned());
+        let body = match (&message["payload"], &message["body"]) {
+            (Value::String(payload), _) => payload.clone(),
+            (_, Value::Null) => String::new(),
+            (_, body) => body.to_string(),
+        };
+        match Told::read(header, body.as_bytes()) {
+            Ok(told) => {
+                let token = message["lease"].as_str().unwrap_or_default().to_owned();
+                let request = inside.begins(number, &told, Way::Lease(until));
+                begun.push(Message { told, token, request });
+            }
+            Err(error) => {
+                inside.wrong(Some(number), "", format!("a message that is none: {error}: {message}"))
+            }
+        }
+    }
+    begun
+}
+
+/// Does what the client does with messages, and says what became of each.
+async fn use_up(
+    house: &Rc<House>,
+    number: usize,
+    id: SubscriptionId,
+    messages: Vec<Message>,
+    dice: &mut Dice,
+) {
+    let (mut settling, mut endings) = (Vec::new(), Vec::new());
+    for message in messages {
+        let (status, ending) = match dice.below(10) {
+            0 => ("discard", Ending::Discarded),
+            1 => ("release", Ending::Failed),
+            2 => {
+                // Nothing is said: the lease ends by itself, whatever the client did.
+                if dice.percent(50) {
+                    house.stage.lock().processes(number, &message.told);
+                }
+                continue;
+            }
+            _ => {
+                house.stage.lock().processes(number, &message.told);
+                ("success", Ending::Delivered)
+            }
+        };
+        settling.push(json!({"lease": message.token, "status": status}));
+        endings.push((message, ending));
+    }
+    if settling.is_empty() {
+        return;
+    }
+    tokio::time::sleep(Duration::from_millis(dice.below(100))).await;
+    let body = json!({"messages": settling});
+    let (stage, endings) = (house.stage.clone(), Rc::new(endings));
+    let settling: Vec<_> =
+        endings.iter().map(|(message, ending)| (message.request, &message.told, *ending)).collect();
+    house.stage.lock().settles(number, &settling);
+    drop(settling);
+    let said = endings.clone();
+    let asked = house.ask(async move |app| {
+        let draft: SettleDraft = serde_json::from_value(body).expect("a settlement");
+        let view = app.settle(&resource(&app), &id, draft).await.ok()?;
+        // At this moment, for the same reason as above.
+        let json = serde_json::to_value(&view).expect("an answer is plain data");
+        settled(&mut stage.lock(), number, &said, &json);
+        Some(())
+    });
+    if asked.await.flatten().is_none() {
+        let mut inside = house.stage.lock();
+        for (message, ending) in &*endings {
+            inside.ends_perhaps(number, message.request, &message.told, *ending);
+        }
+    }
+}
+
+fn settled(inside: &mut Inside, number: usize, endings: &[(Message, Ending)], json: &Value) {
+    for (place, (message, ending)) in endings.iter().enumerate() {
+        let Message { told, request, .. } = message;
+        match json["messages"][place]["outcome"].as_str() {
+            Some("settled") => inside.ends(number, *request, told, *ending),
+            // Too late, or it had ended for another reason.
+            Some("expired" | "unknown") => inside.ends(number, *request, told, Ending::Failed),
+            other => inside.wrong(Some(number), &told.document, format!("settle answered {other:?}")),
+        }
+    }
+}
+
+/// Has some sent now.
+pub async fn drive(house: Rc<House>, number: usize) {
+    let Some(id) = house.stage.lock().clients[number].id.clone() else { return };
+    let query = DeliverQuery { quantity: Some(5), concurrency: None };
+    let asked = house.ask(async move |app| app.deliver(&resource(&app), &id, query).await.map(drop)).await;
+    match asked {
+        // It is active, stands still, or another one is under way.
+        Some(Ok(())) | None => {}
+        Some(Err(Failure::Invalid(_) | Failure::Conflict(_) | Failure::Stopping | Failure::TooMany(_))) => {}
+        Some(Err(failure)) => house.stage.lock().fails(number, "delivering", &failure),
+    }
+}

@@ -1,0 +1,296 @@
+//! What is done with subscriptions: created, changed, paused, resumed, replayed, deleted, each until it is answered.
+
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use flare_core::operations::{App, Done, Failure, ReplayDraft};
+use flare_model::ids::SubscriptionId;
+use flare_model::subscription::Draft;
+use flare_promises::dice::Dice;
+use flare_promises::mood::Mood;
+use flare_promises::wish::{Aspect, Wish};
+use serde_json::{Value, json};
+
+use super::{AGAIN, Operation, insist, resource};
+use crate::client::Client;
+use crate::node::House;
+use crate::stage::Inside;
+
+/// The most subscriptions at a time.
+const MOST: usize = 4;
+
+/// The hosts that clients have.
+const HOSTS: usize = 2;
+
+/// How often something that others were quicker with is tried again.
+const TRIES: usize = 200;
+
+/// Subscriptions that are there and that no operation has for itself.
+pub fn existing(inside: &Inside) -> Vec<usize> {
+    let free = |number: &usize| inside.clients[*number].id.is_some() && !inside.clients[*number].busy;
+    (0..inside.clients.len()).filter(free).collect()
+}
+
+pub fn draw_new(inside: &mut Inside, dice: &mut Dice) -> Option<Operation> {
+    if inside.clients.iter().filter(|client| client.id.is_some() || client.busy).count() >= MOST {
+        return None;
+    }
+    let wish = Wish::draw(dice, HOSTS, inside.world.resources[0].lanes);
+    let (number, began) = (inside.clients.len(), inside.world.now());
+    let client = Client::new(wish, dice.fork(number as u64), dice.percent(30), began);
+    inside.clients.push(client);
+    Some(Operation::Subscribe(number))
+}
+
+pub fn draw_end(inside: &mut Inside, number: usize) -> Option<Operation> {
+    let alone = existing(inside).len() < 2;
+    let client = &mut inside.clients[number];
+    if alone || client.pulling > 0 || client.standing || !client.changing.is_empty() {
+        return None;
+    }
+    client.busy = true;
+    Some(Operation::Unsubscribe(number))
+}
+
+pub fn draw_change(inside: &mut Inside, number: usize, dice: &mut Dice) -> Option<Operation> {
+    let lanes = inside.world.resources[0].lanes;
+    let client = &mut inside.clients[number];
+    let mut wish = client.wish.clone();
+    let mut aspects = Vec::new();
+    for _ in 0..dice.between(1, 2) {
+        let aspect = *dice.pick(&Aspect::ALL);
+        // How many shards there may be depends on the concurrency: one of them at a time.
+        let related = [Aspect::Shards, Aspect::Concurrency];
+        let meets = |other: &Aspect| *other == aspect || related.contains(other) && related.contains(&aspect);
+        if !client.changing.iter().chain(&aspects).any(meets) {
+            wish.change(aspect, dice, HOSTS, lanes);
+            aspects.push(aspect);
+        }
+    }
+    client.changing.extend(&aspects);
+    (!aspects.is_empty()).then(|| Operation::Change { number, aspects, wish: Box::new(wish) })
+}
+
+pub fn draw_replay(inside: &Inside, number: usize, dice: &mut Dice) -> Operation {
+    let scope = *dice.pick(&["all", "lagging", "deadLetters", "all"]);
+    let urls: Vec<&String> = inside.world.resources[0].documents.keys().collect();
+    let document = (!urls.is_empty() && dice.percent(30)).then(|| (*dice.pick(&urls)).clone());
+    Operation::Replay { number, scope, document }
+}
+
+pub fn draw_mood(number: usize, dice: &mut Dice) -> Operation {
+    Operation::Mood(number, Mood::draw(dice))
+}
+
+fn body(number: usize, wish: &Wish) -> Value {
+    wish.body(&format!("client{}.test", wish.host), number)
+}
+
+pub async fn create(house: Rc<House>, number: usize) {
+    let body = body(number, &house.stage.lock().clients[number].wish);
+    let mut tried = false;
+    let created = loop {
+        let asked = insist(&house, |app, again| try_to_create(app, body.clone(), again || tried)).await.0;
+        match asked {
+            // It is stored, and the node, which has just learnt of it, could not read it: whoever comes next has it do so.
+            Ok(None) => tried = true,
+            answer => break answer,
+        }
+        tokio::time::sleep(AGAIN).await;
+    };
+    let mut inside = house.stage.lock();
+    let now = inside.world.now();
+    let id: Option<SubscriptionId> = match created {
+        Ok(id) => id,
+        Err(failure) => {
+            inside.wrong(Some(number), "", format!("creating it failed: {failure}: {body}"));
+            None
+        }
+    };
+    inside.note(|| format!("client {number} is {id:?}: {body}"));
+    let client = &mut inside.clients[number];
+    (client.busy, client.created, client.id) = (false, now, id);
+}
+
+async fn try_to_create(app: Arc<App>, body: Value, again: bool) -> Done<Option<SubscriptionId>> {
+    let draft: Draft = serde_json::from_value(body.clone()).expect("a draft");
+    match app.create_subscription(&resource(&app), draft).await {
+        Ok((subscription, _)) => Ok(Some(subscription.id().clone())),
+        // An earlier try was heard: it is there, under its url.
+        Err(Failure::Conflict(_)) if again => {
+            let all = app.registry.subscriptions(&resource(&app), 0, 100);
+            let mine = |draft: &Draft| {
+                serde_json::to_value(draft)
+                    .is_ok_and(|draft| draft["endpoint"]["url"] == body["endpoint"]["url"])
+            };
+            Ok(all.entries.iter().find(|one| mine(&one.stored.draft)).map(|one| one.id().clone()))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+pub async fn delete(house: Rc<House>, number: usize) {
+    let Some(id) = house.stage.lock().clients[number].id.clone() else { return };
+    let (deleted, again) = insist(&house, |app, _| {
+        let id = id.clone();
+        async move { app.delete_subscription(&resource(&app), &id).await }
+    })
+    .await;
+    let mut inside = house.stage.lock();
+    match deleted {
+        Ok(()) => {}
+        Err(Failure::NotFound(_)) if again => {}
+        Err(failure) => inside.wrong(Some(number), "", format!("deleting it failed: {failure}")),
+    }
+    inside.note(|| format!("client {number} is deleted"));
+    let now = inside.node_time();
+    let client = &mut inside.clients[number];
+    (client.busy, client.id, client.quiet) = (false, None, Some((now, "deleted")));
+}
+
+/// Changes some aspects; what another change did meanwhile stays.
+pub async fn change(house: Rc<House>, number: usize, aspects: Vec<Aspect>, wish: Wish) {
+    let Some(id) = house.stage.lock().clients[number].id.clone() else { return };
+    let whole = body(number, &wish);
+    let mut patch = json!({});
+    for aspect in &aspects {
+        merge(&mut patch, wish.said(*aspect, &whole));
+    }
+    let refilters = aspects.contains(&Aspect::Filter);
+    if refilters {
+        house.stage.lock().clients[number].refilter(wish.filter);
+    }
+    let changed = persist(&house, |app| {
+        let (id, patch) = (id.clone(), patch.clone());
+        async move { try_to_change(app, id, patch).await }
+    })
+    .await;
+    let mut inside = house.stage.lock();
+    let (now, node_time) = (inside.world.now(), inside.node_time());
+    inside.note(|| format!("client {number} is changed: {patch}"));
+    let client = &mut inside.clients[number];
+    client.changing.retain(|aspect| !aspects.contains(aspect));
+    match changed {
+        Ok(()) => {
+            // A filter that says the same decides nothing again.
+            client.swept |= refilters && client.wish.filter != wish.filter;
+            if refilters {
+                client.former.push((client.wish.filter, now));
+                client.refiltered(wish.filter, node_time);
+            }
+            if aspects.contains(&Aspect::When) {
+                client.whens.push((client.wish.when, now));
+            }
+            aspects.iter().for_each(|aspect| client.wish.take(*aspect, &wish));
+            client.always_all &= !aspects.contains(&Aspect::Revision);
+        }
+        Err(failure) => {
+            if refilters {
+                client.refiltered(client.wish.filter, node_time);
+            }
+            if client.id.is_some() && !client.busy {
+                inside.wrong(Some(number), "", format!("PATCH {patch} failed: {failure}"));
+            }
+        }
+    }
+}
+
+/// Applies a merge patch.
+pub async fn try_to_change(app: Arc<App>, id: SubscriptionId, patch: Value) -> Done<()> {
+    let patch = serde_json::value::to_raw_value(&patch).expect("a patch is plain data");
+    app.patch_subscription(&resource(&app), &id, &patch).await.map(drop)
+}
+
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (name, value) in from {
+                merge(into.entry(name).or_insert(json!({})), value);
+            }
+        }
+        (into, from) => *into = from,
+    }
+}
+
+/// Asks until it is answered, and again where somebody else was quicker.
+pub async fn persist<F: Future<Output = Done<()>> + 'static>(
+    house: &House,
+    ask: impl Fn(Arc<App>) -> F,
+) -> Done<()> {
+    let mut tries = 0;
+    loop {
+        match insist(house, |app, _| ask(app)).await.0 {
+            Err(Failure::Conflict(_)) if tries < TRIES => tries += 1,
+            answer => return answer,
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+pub async fn pause(house: Rc<House>, number: usize) {
+    let Some(id) = house.stage.lock().clients[number].id.clone() else { return };
+    let paused = persist(&house, |app| {
+        let id = id.clone();
+        async move { app.pause(&resource(&app), &id).await.map(drop) }
+    })
+    .await;
+    let mut inside = house.stage.lock();
+    inside.note(|| format!("client {number} is paused: {}", paused.is_ok()));
+    let now = inside.node_time();
+    inside.clients[number].standing = false;
+    match paused {
+        Ok(()) => inside.clients[number].quiet = Some((now, "paused")),
+        Err(failure) => inside.fails(number, "pausing it", &failure),
+    }
+}
+
+pub async fn resume(house: Rc<House>, number: usize) {
+    let id = {
+        let client = &mut house.stage.lock().clients[number];
+        client.quiet = None;
+        client.id.clone()
+    };
+    let Some(id) = id else { return };
+    let resumed = persist(&house, |app| {
+        let id = id.clone();
+        async move { app.resume(&resource(&app), &id).await.map(drop) }
+    })
+    .await;
+    let mut inside = house.stage.lock();
+    inside.note(|| format!("client {number} is resumed: {}", resumed.is_ok()));
+    inside.clients[number].standing = false;
+    if let Err(failure) = resumed {
+        inside.fails(number, "resuming it", &failure);
+    }
+}
+
+pub async fn replay(house: Rc<House>, number: usize, scope: &'static str, document: Option<String>) {
+    let id = {
+        let client = &mut house.stage.lock().clients[number];
+        client.replays += 1;
+        match &document {
+            Some(document) => drop(client.asked.insert(document.clone())),
+            None => client.perhaps_swept |= scope == "all",
+        }
+        client.id.clone()
+    };
+    let Some(id) = id else { return };
+    let body = match &document {
+        Some(document) => json!({"document": document}),
+        None => json!({"scope": scope}),
+    };
+    // Not repeated when its answer is lost: one that was heard is enough, and one that was not is not missed.
+    let draft: ReplayDraft = serde_json::from_value(body).expect("a replay");
+    let asked = house.ask(async move |app| app.replay(&resource(&app), &id, draft).await.map(drop)).await;
+    let mut inside = house.stage.lock();
+    inside
+        .note(|| format!("client {number} replays {scope} {document:?}: {}", matches!(asked, Some(Ok(())))));
+    match asked {
+        Some(Ok(())) => inside.clients[number].swept |= document.is_none() && scope == "all",
+        // Another one is under way; or the document was never there.
+        Some(Err(Failure::Conflict(_) | Failure::Store(_) | Failure::Stopping)) | None => {}
+        Some(Err(Failure::Invalid(_))) if document.is_some() => {}
+        Some(Err(failure)) => inside.fails(number, "replaying", &failure),
+    }
+}

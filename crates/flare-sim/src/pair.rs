@@ -1,0 +1,274 @@
+//! What one client knows of one document, and whether what it is told next keeps the promises. Pure but for the time,
+//! which comes in. In a simulation it is known of every answer whether Flare has read it, so nothing is guessed here.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use flare_promises::beliefs::{Action, Beliefs, Ending};
+use flare_promises::told::{Payload, Told, patched};
+use flare_promises::world::Document;
+use serde_json::Value;
+
+/// So many of the last requests of a document are shown when something is wrong with it.
+const LOG: usize = 24;
+
+/// What one client knows of one document.
+pub struct Pair {
+    beliefs: Beliefs,
+    /// The last that began.
+    pub begun: Option<Begun>,
+    /// The last that Flare surely knows to be delivered.
+    delivered: Option<Begun>,
+    open: Vec<Open>,
+    /// The document as the client has it.
+    pub has: Option<(i64, Value)>,
+    /// The sequence of that.
+    pub sequence: u64,
+    /// The revision that the client answered with success, if nothing is uncertain since.
+    certain: Option<i64>,
+    /// How the last one ended that ended.
+    pub ended: Option<Ending>,
+    /// Everything it was told, repetitions left out.
+    pub revisions: Vec<(i64, Action)>,
+    pub log: VecDeque<String>,
+}
+
+/// What began, and under which circumstances.
+#[derive(Clone, Debug)]
+pub struct Begun {
+    pub told: Told,
+    /// How often by then the node had crashed, and the filter changed.
+    pub crashes: u64,
+    pub filter_changes: u64,
+    /// The filter may be either the former or the new one.
+    pub refiltering: bool,
+    /// How many replays were asked for.
+    pub replays: u64,
+}
+
+impl Begun {
+    /// Whether the filter may have been another for one that began before.
+    pub fn under_another_filter(&self, before: &Begun) -> bool {
+        self.filter_changes != before.filter_changes || self.refiltering || before.refiltering
+    }
+}
+
+struct Open {
+    number: u64,
+    /// Of a lease: it does not end before.
+    until: Option<Duration>,
+    /// The client has said how it ends, and was not answered yet.
+    said: Option<Ending>,
+}
+
+/// How a notification comes.
+#[derive(Clone, Copy, Debug)]
+pub enum Way {
+    Request,
+    /// Taken by a reservation, on a lease that does not end before.
+    Lease(Duration),
+}
+
+impl Pair {
+    /// Nothing was told yet; what Flare can believe all the same.
+    pub fn new(beliefs: Beliefs) -> Pair {
+        Pair {
+            beliefs,
+            begun: None,
+            delivered: None,
+            open: Vec::new(),
+            has: None,
+            sequence: 0,
+            certain: None,
+            ended: None,
+            revisions: Vec::new(),
+            log: VecDeque::new(),
+        }
+    }
+
+    /// Flare may be in doubt. What the client answered with success it has all the same, and nothing else happened to it.
+    pub fn blur(&mut self) {
+        self.beliefs = self.beliefs.or_doubt();
+        self.delivered = None;
+    }
+
+    /// A lease whose time is over, and of which nothing was said, has ended: nobody knows what the client did with it.
+    pub fn end_leases(&mut self, now: Duration) {
+        let over = |open: &Open| open.until.is_some_and(|until| now >= until);
+        if self.open.iter().any(over) {
+            self.open.retain(|open| !over(open));
+            self.certain = None;
+            self.ended = Some(Ending::Failed);
+            if let Some(begun) = &self.begun {
+                self.beliefs = self.beliefs.after_end(begun.told.action, Ending::Failed);
+            }
+        }
+    }
+
+    fn note(&mut self, line: String) {
+        if self.log.len() == LOG {
+            self.log.pop_front();
+        }
+        self.log.push_back(line);
+    }
+
+    /// Whether the last request before this one failed, and so may have been processed.
+    pub fn may_have_processed(&self) -> bool {
+        self.ended == Some(Ending::Failed)
+    }
+
+    /// The client processes a notification: lower sequences are ignored. False if a patch does not fit.
+    pub fn apply(&mut self, told: &Told) -> bool {
+        if told.sequence < self.sequence {
+            return true;
+        }
+        let state = match (&told.payload, told.action) {
+            (_, Action::Delete) => None,
+            (Payload::Whole(document), _) => Some((told.revision, document.clone())),
+            (Payload::Patch { patch, .. }, _) => {
+                let has = self.has.as_ref().and_then(|(_, document)| patched(document, patch));
+                let Some(document) = has else { return false };
+                Some((told.revision, document))
+            }
+            (Payload::Nothing, _) => return false,
+        };
+        (self.has, self.sequence) = (state, told.sequence);
+        true
+    }
+
+    /// Something begins. What is wrong with that.
+    pub fn begins(&mut self, request: u64, begun: Begun, way: Way) -> Option<String> {
+        let wrong = (!self.open.is_empty()).then(|| "a request begins while another one is open".into());
+        let until = match way {
+            Way::Request => None,
+            Way::Lease(until) => Some(until),
+        };
+        let told = &begun.told;
+        self.beliefs = self.beliefs.after_begin(told.action);
+        self.open.push(Open { number: request, until, said: None });
+        if self.revisions.last() != Some(&(told.revision, told.action)) {
+            self.revisions.push((told.revision, told.action));
+        }
+        self.note(format!("#{request} begins: {told}"));
+        self.begun = Some(begun);
+        wrong
+    }
+
+    /// What began under this number ends, and Flare knows it.
+    pub fn ends(&mut self, request: u64, told: &Told, ending: Ending) {
+        if !self.open.iter().any(|open| open.number == request) {
+            return;
+        }
+        self.open.retain(|open| open.number != request);
+        self.note(format!("#{request} ends: {ending:?}"));
+        self.ended = Some(ending);
+        self.beliefs = self.beliefs.after_end(told.action, ending);
+        match ending {
+            Ending::Delivered => {
+                self.certain = (told.action != Action::Delete).then_some(told.revision);
+                self.delivered = self.begun.clone();
+            }
+            Ending::Discarded => {}
+            Ending::Failed => self.certain = None,
+        }
+    }
+
+    /// The client says how a lease ends. It ends once that is durable, which Flare knows before the client does.
+    pub fn settles(&mut self, request: u64, ending: Ending) {
+        for open in self.open.iter_mut().filter(|open| open.number == request) {
+            open.said = Some(ending);
+        }
+    }
+
+    /// What the client has said of leases counts, since something else is under way.
+    pub fn conclude(&mut self) {
+        let said = |open: &Open| Some((open.number, open.said?));
+        let ended: Vec<(u64, Ending)> = self.open.iter().filter_map(said).collect();
+        let Some(told) = self.begun.as_ref().map(|begun| begun.told.clone()) else { return };
+        for (request, ending) in ended {
+            self.ends_perhaps(request, &told, ending);
+        }
+    }
+
+    /// Whether Flare heard how a lease ended is not known: its answer was lost.
+    pub fn ends_perhaps(&mut self, request: u64, told: &Told, ending: Ending) {
+        self.open.retain(|open| open.number != request);
+        self.note(format!("#{request} ends, perhaps: {ending:?}"));
+        self.ended = Some(ending);
+        self.beliefs = self.beliefs.after_end_or_loss(told.action, ending);
+        (self.certain, self.delivered) = (None, None);
+    }
+
+    /// A lease that outlives a restart is measured by the wall clock, and that was set.
+    pub fn clock_was_set(&mut self, now: Duration) {
+        for until in self.open.iter_mut().filter_map(|open| open.until.as_mut()) {
+            *until = now;
+        }
+    }
+
+    /// The node is gone without a word: requests that were open are lost, leases are not.
+    pub fn crashed(&mut self) {
+        if self.open.iter().any(|open| open.until.is_none()) {
+            self.ended = Some(Ending::Failed);
+            self.certain = None;
+        }
+        self.open.retain(|open| open.until.is_some());
+        self.blur();
+        self.note("crash".into());
+    }
+}
+
+impl Pair {
+    /// Promises 1 and 2: sequences and revisions never fall, nothing is told twice without a reason, and the action is
+    /// one that fits what the client can be taken to have.
+    pub fn check_order(&self, begun: &Begun) -> Vec<String> {
+        let told = &begun.told;
+        let mut wrong = Vec::new();
+        if let Some(before) = &self.begun {
+            if told.sequence < before.told.sequence {
+                wrong.push(format!("the sequence falls: {told} after {}", before.told));
+            }
+            if told.revision < before.told.revision {
+                wrong.push(format!("the revision falls: {told} after {}", before.told));
+            }
+        }
+        if let Some(delivered) = &self.delivered {
+            // After a crash it may not be known any more that it was delivered; a changed filter has documents enter and
+            // leave at the sequence they have; a replay is asked for. What changes, and is delivered, while a replay of it
+            // is being prepared is told again, too, and is not marked as a replay where it is not in memory any more.
+            let since = delivered.crashes == begun.crashes && begun.replays == 0;
+            let transition = begun.under_another_filter(delivered) && told.action != Action::Update;
+            if since && told.replay.is_none() && told.sequence <= delivered.told.sequence && !transition {
+                wrong.push(format!("it is told again though it was delivered: {told}"));
+            }
+        }
+        if !self.beliefs.allow(told.action) {
+            wrong.push(format!(
+                "{:?} does not fit what the client can be taken to have ({:?}): {told}",
+                told.action, self.beliefs
+            ));
+        }
+        wrong
+    }
+
+    /// What is told of the document is what the origin said; a patch starts from what the client surely has.
+    pub fn check_payload(&self, document: Option<&Document>, told: &Told) -> Option<String> {
+        let said = document?.find(told.revision, false).and_then(|said| said.content.as_ref());
+        match (&told.payload, told.action) {
+            (Payload::Nothing, Action::Delete) => None,
+            (_, Action::Delete) => Some(format!("a delete with a document: {told}")),
+            (Payload::Nothing, _) => Some(format!("the document is missing: {told}")),
+            (Payload::Whole(document), _) => {
+                (Some(document) != said).then(|| format!("not what the origin said: {told}: {document}"))
+            }
+            (Payload::Patch { from, .. }, _) if self.certain != Some(*from) => {
+                Some(format!("a patch from {from} to a client that surely has {:?}", self.certain))
+            }
+            (Payload::Patch { patch, .. }, _) => {
+                let now = self.has.as_ref().and_then(|(_, document)| patched(document, patch));
+                (now.as_ref() != said)
+                    .then(|| format!("a patch that does not lead to what the origin said: {patch}"))
+            }
+        }
+    }
+}
