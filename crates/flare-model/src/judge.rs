@@ -19,6 +19,8 @@ pub enum Heard<'a> {
         retry_after: Option<&'a str>,
         /// The beginning of its body.
         excerpt: &'a [u8],
+        /// It answers a second request, because the connection of the first broke: that one may have been processed, too.
+        second: bool,
     },
     /// Nothing: no answer came.
     Nothing {
@@ -62,7 +64,9 @@ pub fn judge(
 ) -> Judgement {
     let (status, error, response, sent) = match *heard {
         Heard::Answer { status, .. } if spec.is_success(status) => return settled(Verdict::Delivered),
-        Heard::Answer { status, .. } if spec.is_discard(status) => return settled(Verdict::Discarded),
+        Heard::Answer { status, second, .. } if spec.is_discard(status) => {
+            return settled(Verdict::Discarded { doubtful: second });
+        }
         Heard::Answer { status, excerpt, .. } => {
             let excerpt = String::from_utf8_lossy(excerpt).into_owned();
             (Some(status), None, Some(excerpt).filter(|text| !text.is_empty()), true)
@@ -151,11 +155,11 @@ mod tests {
     }
 
     fn answer(status: u16) -> Heard<'static> {
-        Heard::Answer { status, retry_after: None, excerpt: b"no" }
+        Heard::Answer { status, retry_after: None, excerpt: b"no", second: false }
     }
 
     fn later(status: u16, retry_after: &'static str) -> Heard<'static> {
-        Heard::Answer { status, retry_after: Some(retry_after), excerpt: b"" }
+        Heard::Answer { status, retry_after: Some(retry_after), excerpt: b"", second: false }
     }
 
     /// In a word: the verdict, in doubt or not, and the seconds until the next attempt.
@@ -163,7 +167,7 @@ mod tests {
         let doubt = |doubtful: &bool| if *doubtful { " in doubt" } else { "" };
         match verdict {
             Verdict::Delivered => "delivered".to_owned(),
-            Verdict::Discarded => "discarded".to_owned(),
+            Verdict::Discarded { doubtful } => format!("discarded{}", doubt(doubtful)),
             Verdict::Retry { due, doubtful, .. } => {
                 format!("retry in {}s{}", due.since(ENDED).as_secs_f64(), doubt(doubtful))
             }
@@ -178,12 +182,15 @@ mod tests {
         let each = spec(json!({"url": "http://client.test/users/{id}"}));
         let refused = Heard::Nothing { error: "connection refused", sent: false };
         let silent = Heard::Nothing { error: "no answer in time", sent: true };
+        let second = |status| Heard::Answer { status, retry_after: None, excerpt: b"no", second: true };
         let throttled = |seconds| Some(Duration::from_secs(seconds));
         // Settings, action, attempts so far, what was heard: the verdict, whether it is gone, how long it is left alone.
         let table = [
             (&told, Create, 0, answer(200), "delivered", false, None),
             (&told, Create, 2, answer(200), "delivered", false, None),
             (&told, Update, 0, answer(422), "discarded", false, None),
+            (&told, Update, 0, second(200), "delivered", false, None),
+            (&told, Update, 0, second(422), "discarded in doubt", false, None),
             (&told, Update, 0, answer(201), "retry in 10s in doubt", false, None),
             (&told, Update, 0, answer(302), "retry in 10s in doubt", false, None),
             (&told, Update, 0, answer(500), "retry in 10s in doubt", false, None),

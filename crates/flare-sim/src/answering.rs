@@ -17,16 +17,7 @@ pub async fn serve(stage: Arc<Stage>, mut arrivals: mpsc::UnboundedReceiver<Arri
         let reply = {
             let mut inside = stage.lock();
             let client = &mut inside.clients[arrival.client];
-            let reply = Reply::draw(client.mood, &mut client.dice);
-            let pair = client.pairs.get(&arrival.told.document);
-            // A client that has processed something whose answer was lost does not then ask to drop it: Flare takes a
-            // discard to say that nothing of it was processed.
-            let dropped = reply.kind.ending() == Ending::Discarded;
-            if dropped && pair.is_some_and(|pair| pair.may_have_processed()) {
-                Reply { kind: Kind::Status { status: 200, retry_after: None }, processes: true, ..reply }
-            } else {
-                reply
-            }
+            Reply::draw(client.mood, &mut client.dice)
         };
         tokio::task::spawn_local(answer(stage.clone(), arrival, reply));
     }

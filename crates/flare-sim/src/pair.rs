@@ -112,11 +112,6 @@ impl Pair {
         self.log.push_back(line);
     }
 
-    /// Whether the last request before this one failed, and so may have been processed.
-    pub fn may_have_processed(&self) -> bool {
-        self.ended == Some(Ending::Failed)
-    }
-
     /// The client processes a notification: lower sequences are ignored. False if a patch does not fit.
     pub fn apply(&mut self, told: &Told) -> bool {
         if told.sequence < self.sequence {

@@ -198,7 +198,8 @@ impl Connection {
         };
         head();
         let (head, mut body) = response.into_parts();
-        let mut answer = Answer { status: head.status.as_u16(), headers: head.headers, excerpt: Vec::new() };
+        let status = head.status.as_u16();
+        let mut answer = Answer { status, headers: head.headers, excerpt: Vec::new(), second: false };
         let drained = Self::read(driver, &mut body, &mut answer.excerpt, limits).await?;
         self.uses += 1;
         Ok((answer, drained && self.driver.is_some()))

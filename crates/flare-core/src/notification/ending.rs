@@ -28,6 +28,7 @@ impl Ending {
                 status: answer.status,
                 retry_after: answer.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()),
                 excerpt: &answer.excerpt,
+                second: answer.second,
             },
             Ending::Failed { error, sent, .. } => Heard::Nothing { error, sent: *sent },
         }
@@ -43,4 +44,6 @@ pub struct Answer {
     pub headers: HeaderMap,
     /// The beginning of its body.
     pub excerpt: Vec<u8>,
+    /// It answers a second request, because the connection of the first broke, which may have arrived.
+    pub second: bool,
 }

@@ -68,8 +68,10 @@ impl Feed {
             Verdict::Delivered if attempt.action == Action::Delete => None,
             Verdict::Delivered => sent(),
             // It may have arrived all the same.
-            Verdict::Retry { doubtful: true, .. } | Verdict::GiveUp { doubtful: true, .. } => None,
-            Verdict::Retry { .. } | Verdict::GiveUp { .. } | Verdict::Discarded => return None,
+            Verdict::Retry { doubtful: true, .. }
+            | Verdict::GiveUp { doubtful: true, .. }
+            | Verdict::Discarded { doubtful: true } => None,
+            Verdict::Retry { .. } | Verdict::GiveUp { .. } | Verdict::Discarded { .. } => return None,
         };
         self.keep(attempt.ordinal, state.clone());
         Some(state)
@@ -157,6 +159,23 @@ mod tests {
         assert_eq!((record.kept, record.forgotten), (vec![], vec![one]));
         feed.recorded(receipt);
         assert_eq!(feed.keeping(one), None, "now the ledger knows");
+    }
+
+    #[test]
+    fn a_discard_says_nothing_of_the_state_unless_an_earlier_request_may_have_arrived() {
+        let mut feed = Feed::open(Saved::default(), Seq(0));
+        let attempt = Attempt {
+            ordinal: Ordinal(1),
+            seq: Seq(1),
+            action: Action::Update,
+            replay: 0,
+            attempts: 0,
+            first_attempt_at: None,
+        };
+        let kept =
+            |feed: &mut Feed, doubtful| feed.keep_as(&attempt, &Verdict::Discarded { doubtful }, || state(2));
+        assert_eq!(kept(&mut feed, false), None);
+        assert_eq!(kept(&mut feed, true), Some(None), "no patch is built on what it may not have any more");
     }
 
     #[test]

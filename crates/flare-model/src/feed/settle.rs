@@ -26,7 +26,8 @@ impl Feed {
                 self.set_held(ordinal, open.action != Action::Delete);
                 self.clear_standing_up_to(ordinal, open.seq);
             }
-            Verdict::Discarded => {
+            Verdict::Discarded { doubtful } => {
+                self.mark_doubt(ordinal, &open, doubtful);
                 let doubt = self.few.doubt.contains(ordinal.0);
                 self.clear_standing_up_to(ordinal, open.seq);
                 if doubt && self.rules.keeps(Rule::DiscardKeepsDoubt) {

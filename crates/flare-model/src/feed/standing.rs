@@ -97,7 +97,10 @@ pub enum Verdict {
     /// The client has it.
     Delivered,
     /// The client said to drop this notification. It changes nothing about what the client has.
-    Discarded,
+    Discarded {
+        /// Whether the client may have processed an earlier request of the same attempt, whose connection broke.
+        doubtful: bool,
+    },
     /// Try again at `due`.
     Retry {
         /// When.

@@ -75,7 +75,7 @@ impl Merge for LeaseOutcomes {
 fn verdict(policy: &RetryPolicy, trouble: &Trouble, word: LeaseEnd, now: Timestamp) -> Verdict {
     let (delay, error) = match word {
         LeaseEnd::Success => return Verdict::Delivered,
-        LeaseEnd::Discard => return Verdict::Discarded,
+        LeaseEnd::Discard => return Verdict::Discarded { doubtful: false },
         LeaseEnd::Release(delay) => (delay, "the client released it"),
         LeaseEnd::Expired => (Duration::ZERO, "the lease ended before it was settled"),
     };
@@ -157,7 +157,7 @@ impl Worker {
                 tally.delivered += 1;
                 tally.last_success_at = Some(now);
             }
-            Verdict::Discarded => tally.discarded += 1,
+            Verdict::Discarded { .. } => tally.discarded += 1,
             Verdict::Retry { trouble, .. } | Verdict::GiveUp { trouble, .. } => {
                 tally.failed += 1;
                 let error = trouble.error.clone().unwrap_or_default();
@@ -233,7 +233,7 @@ mod tests {
             };
             match verdict(&policy, &trouble, word, at(now)) {
                 Verdict::Delivered => "delivered".to_owned(),
-                Verdict::Discarded => "discarded".to_owned(),
+                Verdict::Discarded { .. } => "discarded".to_owned(),
                 Verdict::Retry { due, doubtful, .. } => format!("again at {} {doubtful}", due.millis()),
                 Verdict::GiveUp { doubtful, .. } => format!("given up {doubtful}"),
             }

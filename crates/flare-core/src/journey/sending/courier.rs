@@ -13,7 +13,7 @@ use crate::journey::worker::hosts::TURN;
 use crate::journey::worker::job::Summons;
 use crate::journey::worker::moments::Lasted;
 use crate::journey::worker::{Tools, Worker};
-use crate::notification::ending::Ending;
+use crate::notification::ending::{Answer, Ending};
 use crate::notification::host::HostKey;
 use crate::notification::message::Outgoing;
 use crate::observe::Phases;
@@ -170,7 +170,7 @@ async fn exchange(
                 if !usable {
                     *connection = None;
                 }
-                return Ok(Ending::Answered(answer));
+                return Ok(Ending::Answered(Answer { second: *sent, ..answer }));
             }
             Err(broken) => {
                 *sent |= opened.written() > written;

@@ -215,7 +215,7 @@ fn count(
             tally.last_success_at = Some(times.ended);
             subscriber.fortune.succeeded(concurrency);
         }
-        Verdict::Discarded => {
+        Verdict::Discarded { .. } => {
             tally.discarded += 1;
             subscriber.fortune.succeeded(concurrency);
         }

@@ -217,7 +217,12 @@ const DAY: Duration = Duration::from_secs(86_400);
 
 /// The client took it.
 pub fn taken() -> Ending {
-    Ending::Answered(Answer { status: 200, headers: http::HeaderMap::new(), excerpt: Vec::new() })
+    Ending::Answered(Answer {
+        status: 200,
+        headers: http::HeaderMap::new(),
+        excerpt: Vec::new(),
+        second: false,
+    })
 }
 
 /// The client did not answer in time.

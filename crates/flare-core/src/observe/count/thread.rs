@@ -81,7 +81,7 @@ impl Thread {
                     self.latency.record(micros(late));
                 }
             }
-            Verdict::Discarded => {}
+            Verdict::Discarded { .. } => {}
             Verdict::Retry { .. } => self.retries.add(1),
             Verdict::GiveUp { .. } => self.given_up.add(1),
         }

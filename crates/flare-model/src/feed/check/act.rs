@@ -426,7 +426,7 @@ fn verdict(attempt: &Attempt, answer: Answer) -> Verdict {
     let trouble = trouble(attempt);
     match answer {
         Answer::Success => Verdict::Delivered,
-        Answer::Discard => Verdict::Discarded,
+        Answer::Discard => Verdict::Discarded { doubtful: false },
         Answer::Lost => Verdict::Retry { due: NOW, doubtful: true, trouble },
         Answer::Refused => Verdict::Retry { due: NOW, doubtful: false, trouble },
         Answer::LostAtLast => Verdict::GiveUp { doubtful: true, trouble },

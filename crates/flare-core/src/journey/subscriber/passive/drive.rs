@@ -108,7 +108,7 @@ impl Drive {
         self.open = self.open.saturating_sub(1);
         match verdict {
             Verdict::Delivered => self.driven.delivered += 1,
-            Verdict::Discarded => self.driven.discarded += 1,
+            Verdict::Discarded { .. } => self.driven.discarded += 1,
             Verdict::Retry { .. } | Verdict::GiveUp { .. } => self.driven.failed += 1,
         }
     }
