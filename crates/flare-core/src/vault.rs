@@ -12,6 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flare_model::ids::SubscriptionId;
 use flare_model::subscription::Secret;
+use parking_lot::Mutex;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use sha2::{Digest, Sha256};
 
@@ -66,6 +67,8 @@ pub struct Vault {
     fingerprint: String,
     /// For nonces.
     entropy: Entropy,
+    /// The key's own file, until it is noted there that it has sealed something.
+    unmarked: Mutex<Option<PathBuf>>,
 }
 
 impl std::fmt::Debug for Vault {
@@ -93,19 +96,40 @@ impl Vault {
             }
             Err(error) => return Err(failed(error)),
         };
-        let key = parse_key(text.trim()).ok_or_else(|| NoKey::Form { path: path.clone() })?;
-        Ok(Vault::new(&key, entropy.clone()))
+        let first = text.lines().next().unwrap_or_default();
+        let key = parse_key(first.trim()).ok_or_else(|| NoKey::Form { path: path.clone() })?;
+        let vault = Vault::new(&key, entropy.clone());
+        let unmarked = (!is_marked(&text)).then_some(path);
+        Ok(Vault { unmarked: Mutex::new(unmarked), ..vault })
     }
 
     fn new(key: &[u8; KEY_BYTES], entropy: Entropy) -> Vault {
         let digest = Sha256::new_with_prefix("flare sealing key ").chain_update(key).finalize();
         let fingerprint = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
         let key = UnboundKey::new(&CHACHA20_POLY1305, key).expect("the key has the length of the algorithm");
-        Vault { key: LessSafeKey::new(key), fingerprint, entropy }
+        Vault { key: LessSafeKey::new(key), fingerprint, entropy, unmarked: Mutex::new(None) }
     }
 
-    /// Encrypts a secret; only for this subscription it can be opened again.
+    /// Whether the key that the configuration names lies in a file and has sealed something. Then a store that never had
+    /// a subscription is not the one that it belongs to.
+    pub fn has_sealed(config: &Config) -> bool {
+        let path = config.provider.embedded.path.join(&config.auth.secret_key_file);
+        let is_own = config.auth.secret_key.reveal().is_none() && config.provider.store != Store::Memory;
+        is_own && std::fs::read_to_string(path).is_ok_and(|text| is_marked(&text))
+    }
+
+    /// Encrypts a secret; only for this subscription it can be opened again. The first time that is noted in the key's
+    /// own file.
     pub fn seal(&self, subscription: &SubscriptionId, secret: &Secret) -> String {
+        if let Some(path) = self.unmarked.lock().take()
+            && let Err(error) = mark(&path)
+        {
+            // It is for the operator's own good; everything works without it.
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the key's file could not be marked as used"
+            );
+        }
         // Drawn, not counted: some secrets per subscription are far from where 96 bits would meet by chance.
         let nonce: [u8; NONCE_LEN] = self.entropy.bytes();
         let mut sealed = secret.bytes().to_vec();
@@ -134,6 +158,19 @@ impl Vault {
         let opened = self.key.open_in_place(nonce, aad, sealed).map_err(|_| Closed::Damaged)?;
         Secret::from_bytes(opened).ok_or(Closed::Damaged)
     }
+}
+
+/// Stands below a key that has sealed something.
+const MARK: &str = "# has sealed secrets of the database beside it";
+
+fn is_marked(text: &str) -> bool {
+    text.lines().any(|line| line.trim() == MARK)
+}
+
+fn mark(path: &Path) -> std::io::Result<()> {
+    let mut file = std::fs::OpenOptions::new().append(true).open(path)?;
+    file.write_all(format!("{MARK}\n").as_bytes())?;
+    file.sync_all()
 }
 
 /// Writes a new key where there is none, for its owner alone. It is on stable storage before anything is sealed with

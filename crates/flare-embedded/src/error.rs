@@ -62,6 +62,12 @@ impl TransactionFailure {
         TransactionFailure { kind, fatal: false, detail, cause: None }
     }
 
+    /// The database is not where it was: whatever is committed from now on would be gone with the process.
+    pub fn lost() -> TransactionFailure {
+        let detail = "the database was removed, moved or replaced while Flare ran";
+        TransactionFailure { kind: ErrorKind::Internal, fatal: true, detail, cause: None }
+    }
+
     /// The failure as one caller hears of it.
     pub fn told(&self, operation: &'static str) -> ProviderError {
         let error = ProviderError::new(self.kind.clone(), operation, self.detail);

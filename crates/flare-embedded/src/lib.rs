@@ -47,7 +47,7 @@ pub use audit::{Finding, audit};
 
 use checkpoint::Checkpoints;
 use engine::{Engine, Watch};
-use folder::Folder;
+use folder::{Folder, Whereabouts};
 use queue::Queue;
 use readers::Readers;
 use recent::Recent;
@@ -134,10 +134,14 @@ impl Embedded {
         let (checkpoints, checkpointer) =
             Checkpoints::start(&database, &mut connection, options.checkpoint_bytes)?;
         let (readers, reading) = Readers::start(&database, readers, &recent)?;
+        let whereabouts = Whereabouts::of(&database).map_err(|error| {
+            ProviderError::new(ErrorKind::Unavailable, OPERATION, "the database is not there").because(error)
+        })?;
         let queue = Arc::new(Queue::new(options.queue_bytes));
         let witness = Arc::new(Watch::default());
         let writer = Writer {
             connection,
+            database: whereabouts,
             queue: queue.clone(),
             recent,
             witness: witness.clone(),

@@ -2,6 +2,7 @@
 //! database itself, so that running them again does nothing.
 
 use std::path::Path;
+use std::time::Duration;
 
 use flare_provider::{ErrorKind, ProviderError, Result};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
@@ -57,7 +58,12 @@ pub struct Applied {
     pub by: String,
 }
 
-/// All migrations, applied and pending. Reads only, also beside a running Flare.
+/// How long another process that brings the same folder to the present shape is waited for, and how often it is asked.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(50);
+
+/// All migrations, applied and pending. Reads only, also beside a running Flare. A database that a newer Flare has
+/// written is an error.
 pub fn status(path: &Path) -> Result<Vec<Migration>> {
     let database = folder::database(path);
     let mut known: Vec<Migration> = STEPS
@@ -71,7 +77,9 @@ pub fn status(path: &Path) -> Result<Vec<Migration>> {
     if !ours(&connection)? {
         return Ok(known);
     }
-    for applied in recorded(&connection)? {
+    let applied = recorded(&connection)?;
+    refuse_newer(&applied)?;
+    for applied in applied {
         known.retain(|migration| migration.number != applied.number);
         known.push(applied);
     }
@@ -79,9 +87,23 @@ pub fn status(path: &Path) -> Result<Vec<Migration>> {
     Ok(known)
 }
 
-/// Applies what is pending, and answers that. The folder must not be in use.
+/// Applies what is pending, and answers that; nothing where nothing is, also beside a running Flare. Who else applies
+/// them at this moment is waited for.
 pub fn up(path: &Path) -> Result<Vec<Migration>> {
-    let folder = Folder::take(path)?;
+    let mut looks = PATIENCE.as_millis() / LOOK.as_millis();
+    let folder = loop {
+        if status(path)?.iter().all(|migration| migration.applied.is_some()) {
+            return Ok(Vec::new());
+        }
+        if let Some(folder) = Folder::try_take(path)? {
+            break folder;
+        }
+        if looks == 0 {
+            break Folder::take(path)?;
+        }
+        looks -= 1;
+        std::thread::sleep(LOOK);
+    };
     let mut connection = begin(&folder.database(), 1 << 20)?;
     let before = recorded(&connection)?;
     apply(&mut connection)?;
@@ -196,6 +218,21 @@ fn recorded(connection: &Connection) -> Result<Vec<Migration>> {
         rows.collect()
     };
     read().map_err(failed)
+}
+
+/// Whether the store in a folder never had a subscription: there is no database, or none was ever created in it. Reads
+/// only.
+pub fn never_had_subscriptions(path: &Path) -> Result<bool> {
+    let database = folder::database(path);
+    if !database.exists() {
+        return Ok(true);
+    }
+    let connection = connect::open(&database, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(failed)?;
+    if !ours(&connection)? {
+        return Ok(true);
+    }
+    let last = "SELECT value FROM meta WHERE name = 'last_subscription'";
+    Ok(connection.query_row(last, [], |row| row.get::<_, i64>(0)).map_err(failed)? == 0)
 }
 
 fn failed(error: rusqlite::Error) -> ProviderError {

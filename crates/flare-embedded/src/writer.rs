@@ -12,6 +12,7 @@ use crate::documents::commit_all;
 use crate::engine::Watch;
 use crate::error::{Moment, TransactionFailure, Work, WorkError};
 use crate::fold::Fold;
+use crate::folder::Whereabouts;
 use crate::lanes::Lanes;
 use crate::leavings::{Leavings, Step};
 use crate::ledger::Deltas;
@@ -36,6 +37,7 @@ pub(crate) type Fatal = Arc<dyn Fn(ProviderError) + Send + Sync>;
 /// The writer's thread.
 pub(crate) struct Writer {
     pub connection: Connection,
+    pub database: Whereabouts,
     pub queue: Arc<Queue>,
     pub recent: Arc<Recent>,
     pub witness: Arc<Watch>,
@@ -132,6 +134,9 @@ impl Writer {
     fn transact(&mut self, batch: &mut Batch) -> Result<Turn, TransactionFailure> {
         if let Some(failure) = self.queue.broken() {
             return Err(failure.clone());
+        }
+        if self.database.is_lost() {
+            return Err(TransactionFailure::lost());
         }
         let statement = |error| TransactionFailure::of(error, Moment::Statement);
         let run =

@@ -2,34 +2,67 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use flare_core::objects::Objects;
 use flare_core::operations::App;
+use flare_model::invalid::plain;
 use http::StatusCode;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderMap, HeaderValue};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use serde::{Deserialize, Serialize};
 
 use super::error::ApiError;
 
-/// Reads a whole body. One that announces more than the limit is refused before a byte of it is read.
-pub async fn read(app: &App, headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
+/// What is read of a body that is refused for its size, and for how long, so that its sender hears why: most clients send
+/// all of it before they listen, and would only see that the connection broke.
+const READ_ON: u64 = 64 << 20;
+const READ_ON_FOR: Duration = Duration::from_secs(5);
+
+/// A sender that pauses so long listens.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Reads a whole body. One that announces more than the limit is not kept, and not even asked for where its sender waits
+/// for that (`Expect: 100-continue`).
+pub async fn read(app: &App, headers: &HeaderMap, mut body: Body) -> Result<Bytes, ApiError> {
     let limit = app.config.http.server.body_limit.as_usize();
     let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > limit as u64) {
+    if let Some(length) = announced.filter(|length| *length > limit as u64) {
+        // Looking at the body is what would ask for it.
+        if length <= READ_ON && !headers.contains_key(EXPECT) {
+            read_on(&mut body).await;
+        }
         return Err(ApiError::too_large(limit));
     }
-    let collected = tokio::time::timeout(app.config.http.server.timeout, Limited::new(body, limit).collect());
-    match collected.await {
+    let collecting = Limited::new(&mut body, limit).collect();
+    let collected = tokio::time::timeout(app.config.http.server.timeout, collecting).await;
+    match collected {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(ApiError::too_large(limit)),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            read_on(&mut body).await;
+            Err(ApiError::too_large(limit))
+        }
         Ok(Err(error)) => Err(ApiError::bad_request(format!("the body could not be read: {error}"))),
         Err(_) => Err(too_slow(app)),
     }
+}
+
+/// Reads what nobody wants, within bounds.
+async fn read_on(body: &mut Body) {
+    let reading = async {
+        let mut read = 0;
+        while read < READ_ON
+            && let Ok(Some(Ok(frame))) = tokio::time::timeout(PAUSE, body.frame()).await
+        {
+            read += frame.data_ref().map_or(0, |data| data.len() as u64);
+        }
+    };
+    // What is left then is cut with the connection.
+    let _ = tokio::time::timeout(READ_ON_FOR, reading).await;
 }
 
 /// The body did not come in time.
@@ -44,7 +77,7 @@ pub fn json<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ApiError> {
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let value = serde_path_to_error::deserialize(Objects(&mut deserializer)).map_err(|error| {
         let path = error.path().to_string();
-        let problem = error.inner();
+        let problem = plain(error.inner());
         match path.as_str() {
             "." | "?" => ApiError::bad_request(format!("the body is not what is expected: {problem}")),
             path => ApiError::bad_request(format!("{path}: {problem}")),

@@ -32,6 +32,56 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
+/// What a parser of JSON says, in words for people: types of JSON for types of Rust. What was given is not repeated where
+/// it has the wrong type, since it may be a secret that belongs elsewhere.
+pub fn plain(problem: &dyn fmt::Display) -> String {
+    let problem = problem.to_string();
+    let (what, place) = match problem.find(" at line ") {
+        Some(at) => problem.split_at(at),
+        None => (problem.as_str(), ""),
+    };
+    let parts = |start: &str| what.strip_prefix(start).and_then(|rest| rest.rsplit_once(", expected "));
+    if let Some((given, expected)) = parts("invalid type: ") {
+        return format!("{} stands where {} is expected{place}", kind(given), wanted(expected));
+    }
+    if let Some((given, expected)) = parts("invalid value: ") {
+        let given = given.split_once(' ').map_or(given, |(_, value)| value);
+        return format!("{given} stands where {} is expected{place}", wanted(expected));
+    }
+    problem
+}
+
+/// What was given, by its kind.
+fn kind(given: &str) -> &'static str {
+    match given.split(' ').next().unwrap_or_default() {
+        "string" => "a string",
+        "integer" | "floating" | "number" => "a number",
+        "boolean" => "a boolean",
+        "sequence" => "a list",
+        "map" => "an object",
+        "null" | "unit" => "null",
+        _ => "something else",
+    }
+}
+
+/// What was expected.
+fn wanted(expected: &str) -> String {
+    let words = match expected {
+        "u8" => "an integer from 0 to 255",
+        "u16" => "an integer from 0 to 65535",
+        "u32" => "an integer from 0 to 4294967295",
+        "u64" | "usize" => "an integer that is not negative",
+        "i32" | "i64" => "an integer",
+        "f32" | "f64" => "a number",
+        "a sequence" => "a list",
+        "a map" => "an object",
+        "unit" => "null",
+        _ if expected.starts_with("struct ") => "an object",
+        _ => expected,
+    };
+    words.to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,5 +94,32 @@ mod tests {
         );
         assert_eq!(Invalid::new("a.b", "a.b must be 1").to_string(), "a.b must be 1");
         assert_eq!(Invalid::new("a", "a.b must be 1").to_string(), "a.b must be 1");
+    }
+
+    #[test]
+    fn what_a_parser_says_becomes_words_for_people() {
+        for (said, expected) in [
+            (
+                "invalid type: string \"Basic a, expected b\", expected a sequence at line 1 column 2",
+                "a string stands where a list is expected at line 1 column 2",
+            ),
+            (
+                "invalid type: string \"x\", expected struct RetryDraft",
+                "a string stands where an object is expected",
+            ),
+            ("invalid type: null, expected u16", "null stands where an integer from 0 to 65535 is expected"),
+            (
+                "invalid value: integer `70000`, expected u16",
+                "`70000` stands where an integer from 0 to 65535 is expected",
+            ),
+            (
+                "invalid type: floating point `1.5`, expected u32",
+                "a number stands where an integer from 0 to 4294967295 is expected",
+            ),
+            ("unknown field `x`, expected `a` or `b`", "unknown field `x`, expected `a` or `b`"),
+            ("must be `merge`, `json`, true or false", "must be `merge`, `json`, true or false"),
+        ] {
+            assert_eq!(plain(&said), expected);
+        }
     }
 }

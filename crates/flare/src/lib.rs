@@ -8,6 +8,7 @@ mod demo;
 mod logging;
 mod migrate;
 mod node;
+mod supervisor;
 mod ui;
 mod version;
 
@@ -51,7 +52,7 @@ fn start(args: &cli::StartArgs) -> anyhow::Result<Exit> {
     let loaded = flare_core::config::load(&args.sources())?;
     let _guard = logging::init(&loaded.config.log)?;
     stop_the_process_on_a_panic_in_delivery(|| {});
-    node::run(loaded, node::Company::none())?;
+    node::run(loaded, supervisor::company())?;
     Ok(Exit::Done)
 }
 

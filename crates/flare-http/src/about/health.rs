@@ -1,4 +1,4 @@
-//! `GET /healthz`: the process lives. `GET /readyz`: its store answers.
+//! `GET /healthz`: the process lives. `GET /readyz`: its store answers, and takes documents.
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -24,9 +24,13 @@ pub async fn alive() -> Response {
     body::answer(StatusCode::OK, &Health { status: "ok" })
 }
 
-/// The store answers.
+/// The store answers, and takes documents.
 pub async fn ready(State(app): AppState) -> Response {
     match app.store.catalog.version().await {
+        Ok(_) if app.refuses_documents() => {
+            ApiError::unavailable("the store takes no documents at the moment; the log says why")
+                .into_response()
+        }
         Ok(_) => body::answer(StatusCode::OK, &Health { status: "ready" }),
         Err(error) => ApiError::from(error).into_response(),
     }
@@ -43,7 +47,7 @@ pub fn describe_alive(it: &mut Notes<'_>) {
 
 /// What the description says of the second.
 pub fn describe_ready(it: &mut Notes<'_>) {
-    it.is("getReadiness", "Node", "Whether the store answers").answers::<Health>(
+    it.is("getReadiness", "Node", "Whether the store answers and takes documents").answers::<Health>(
         200,
         "It does.",
         json!({"status": "ready"}),

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use flare_core::config::{self, Config};
 use flare_core::journey::Report;
+use flare_core::vault::Vault;
 use flare_embedded::Embedded;
+use flare_embedded::migrations::never_had_subscriptions;
 use flare_provider::memory::Memory;
-use flare_provider::{ProviderError, Store};
+use flare_provider::{ErrorKind, ProviderError, Store};
 
 /// An opened engine.
 pub enum Engine {
@@ -22,6 +24,7 @@ impl Engine {
         match config.provider.store {
             config::Store::Memory => Ok(Engine::Memory(Memory::new())),
             config::Store::Embedded => {
+                refuse_a_lost_store(config)?;
                 let report = report.clone();
                 let options = embedded_options(config, Arc::new(move |error| report.fatal(error)));
                 Embedded::open(options).map(Engine::Embedded)
@@ -43,6 +46,22 @@ impl Engine {
             embedded.close();
         }
     }
+}
+
+/// An empty store beside a key that has sealed something is most likely a disk that is not mounted, or a database that
+/// was lost. It is refused before anything is created there.
+fn refuse_a_lost_store(config: &Config) -> Result<(), ProviderError> {
+    let path = &config.provider.embedded.path;
+    if !Vault::has_sealed(config) || !never_had_subscriptions(path)? {
+        return Ok(());
+    }
+    let detail = format!(
+        "{} has a key that sealed the secrets of subscriptions ({}), and no database that ever had one: restore the \
+         database, or, to begin anew, remove the key",
+        path.display(),
+        config.auth.secret_key_file.display()
+    );
+    Err(ProviderError::new(ErrorKind::Corrupt, "embedded.open", detail))
 }
 
 /// The embedded engine's options, as configured.

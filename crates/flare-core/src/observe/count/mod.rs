@@ -6,6 +6,7 @@
 
 mod histogram;
 mod origin;
+mod refusing;
 mod thread;
 mod totals;
 mod traffic;

@@ -3,6 +3,7 @@
 use flare_model::document::Outcome;
 
 use super::histogram::{QUANTITIES, TIMES};
+use super::refusing::Refusing;
 use super::{Count, Histogram};
 
 /// Why a document is refused, in the order of [`Origin::refused`].
@@ -32,6 +33,8 @@ pub struct Origin {
     pub bytes: Count,
     /// How long commits took, from the origin's side, in microseconds.
     pub commit: Histogram,
+    /// Whether the store takes documents.
+    pub refusing: Refusing,
 }
 
 impl Origin {
@@ -41,6 +44,7 @@ impl Origin {
             refused: Default::default(),
             bytes: Count::default(),
             commit: Histogram::new(&TIMES),
+            refusing: Refusing::default(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use flare_model::feed::{Failure as LastFailure, SweepKind};
 use flare_model::ids::{ResourceId, SubscriptionId};
-use flare_model::invalid::Invalid;
+use flare_model::invalid::{Invalid, plain};
 use flare_model::patch::{members, merged};
 use flare_model::resource::Resource;
 use flare_model::subscription::{self, Draft, Revisions, Secret, Spec, Status, Stored, View};
@@ -249,7 +249,7 @@ impl App {
         let draft = merged(&draft, patch);
         let mut draft = serde_json::Deserializer::from_str(draft.get());
         let draft: Draft = serde_path_to_error::deserialize(Objects(&mut draft))
-            .map_err(|e| Invalid::new(e.path().to_string(), e.inner()))?;
+            .map_err(|e| Invalid::new(e.path().to_string(), plain(e.inner())))?;
         let spec = self.check_patched(&draft, &current)?;
         // From this commit on a sweep is owed.
         let changed = u64::from(draft.filter != current.stored.draft.filter);

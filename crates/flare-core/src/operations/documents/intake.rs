@@ -27,7 +27,11 @@ impl App {
         let committed = accept::commit(&*self.store.documents, &self.registry, drafts, catch_up).await;
         let outcomes = committed.inspect_err(|error| {
             origin.refused[refusal(error) as usize].add_among_many(quantity);
+            self.note_unavailable(error, quantity);
         })?;
+        if let Some(refused) = origin.refusing.accepted() {
+            tracing::info!(refused, "the store takes documents again");
+        }
         origin.commit.record_among_many(micros(self.clock.monotonic().saturating_sub(began)));
         origin.bytes.add_among_many(bytes);
         for outcome in &outcomes {
@@ -49,6 +53,22 @@ impl App {
             }
         }
         Ok(())
+    }
+
+    /// Whether the store takes no documents at the moment.
+    pub fn refuses_documents(&self) -> bool {
+        self.journey.observe().counts().origin.refusing.refuses(self.clock.monotonic())
+    }
+
+    /// Origins are told each time; the log once a minute.
+    fn note_unavailable(&self, error: &ProviderError, quantity: u64) {
+        let refusing = &self.journey.observe().counts().origin.refusing;
+        if error.kind == ErrorKind::Unavailable
+            && let Some(refused) = refusing.refused(quantity, self.clock.monotonic())
+        {
+            let error = error as &dyn std::error::Error;
+            tracing::warn!(refused, error, "the store takes no documents; origins are told to come again");
+        }
     }
 
     fn count_refused(&self, refused: &NotAccepted) {

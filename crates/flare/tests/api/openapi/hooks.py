@@ -23,7 +23,7 @@ schemathesis.openapi.format("flare-revision", st.integers(0, 99).map(str))
 # stored. Any other refusal of such a request is a failure, of the API or of its description.
 ANYWHERE = [
     # JSON Schema takes 89.0 for an integer, Flare does not: a revision must never go through a float.
-    r"invalid type: floating point `-?[0-9.e+]+`, expected [ui](16|32|64)",
+    r"a number stands where an integer .*is expected",
     # A schema cannot compare durations.
     r"must be (above 0 and )?at most \w+(\.\d+)?\w*, got",
     r"must be between 1ms and 24h, got",

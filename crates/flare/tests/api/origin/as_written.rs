@@ -140,3 +140,25 @@ async fn a_slash_at_the_end_of_the_apis_own_paths_is_taken_off() {
     story.api().get(&format!("/documents/{}/", document_url(1))).await.expect(200);
     story.api().get("/resources//").await.refused(404, &[]);
 }
+
+#[tokio::test]
+async fn what_has_the_wrong_type_is_told_in_words_for_people_and_not_repeated() {
+    let story = Story::begin().await;
+    let url = story.receiver.url("/told");
+    let create = async |more: Value| {
+        let mut draft = json!({"endpoint": {"url": url}});
+        json_patch::merge(&mut draft, &more);
+        story.api().post(&story.subscriptions(), &draft).await
+    };
+    let retry = create(json!({"delivery": {"retry": "often"}})).await;
+    retry.refused(400, &["delivery.retry", "a string stands where an object is expected"]);
+    let success = create(json!({"delivery": {"success": [70000]}})).await;
+    success.refused(400, &["delivery.success", "70000", "an integer from 0 to 65535"]);
+    let bare = json!({"endpoint": {"headers": {"Authorization": "Bearer hunter2"}}});
+    let created = create(bare.clone()).await.refused(400, &["Authorization", "where a list is expected"]);
+    let subscription = story.subscribe_simply(json!({})).await;
+    let patched = story.api().patch(&subscription, &bare).await.refused(400, &["where a list is expected"]);
+    for answer in [created, patched] {
+        assert!(!String::from_utf8_lossy(&answer.body).contains("hunter2"), "{answer:?}");
+    }
+}

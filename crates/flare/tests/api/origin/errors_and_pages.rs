@@ -295,15 +295,17 @@ async fn a_list_is_not_taken_for_the_fields_in_their_order() {
     let story = Story::begin().await;
     let api = story.api();
     let resource = json!(["http://origin.test/others/{id}", {"field": "rev"}]);
-    api.post("/resources", &resource).await.refused(400, &["sequence", "expected struct"]);
+    api.post("/resources", &resource).await.refused(400, &["a list stands where an object is expected"]);
     let resource = json!({"endpoint": "http://origin.test/others/{id}", "change": ["rev"]});
-    api.post("/resources", &resource).await.refused(400, &["change: ", "sequence"]);
+    api.post("/resources", &resource).await.refused(400, &["change: ", "a list stands where"]);
     let subscription = story.subscribe_simply(json!({})).await;
-    api.post(&format!("{subscription}/replay"), &json!([])).await.refused(400, &["sequence"]);
+    api.post(&format!("{subscription}/replay"), &json!([]))
+        .await
+        .refused(400, &["a list stands where an object is expected"]);
     let patch = json!({"endpoint": {"actions": [null, null]}});
-    api.patch(&subscription, &patch).await.refused(400, &["endpoint.actions", "sequence"]);
+    api.patch(&subscription, &patch).await.refused(400, &["endpoint.actions", "a list stands where"]);
     let patch = json!({"delivery": {"retry": [3]}});
-    api.patch(&subscription, &patch).await.refused(400, &["delivery.retry", "sequence"]);
+    api.patch(&subscription, &patch).await.refused(400, &["delivery.retry", "a list stands where"]);
 }
 
 #[tokio::test]
@@ -317,4 +319,61 @@ async fn a_query_is_refused_where_none_is_known() {
     }
     // A method that is not taken is that in the first place.
     story.api().send("PUT", "/status?limit=3", &[], "").await.refused(405, &[]);
+}
+
+/// Sends all of a request before it listens, as many clients do, and reads what comes.
+fn send_then_listen(addr: std::net::SocketAddr, head: &str, body: &[u8]) -> std::io::Result<String> {
+    use std::io::{Read as _, Write as _};
+    let mut stream = std::net::TcpStream::connect(addr)?;
+    stream.set_read_timeout(Some(crate::support::PATIENCE))?;
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body)?;
+    let mut answer = Vec::new();
+    let mut piece = [0; 4096];
+    while !answer.windows(4).any(|end| end == b"}}\r\n" || end.ends_with(b"}}")) {
+        match stream.read(&mut piece)? {
+            0 => break,
+            length => answer.extend_from_slice(&piece[..length]),
+        }
+    }
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_sends_too_much_before_listening_hears_why_it_is_refused() {
+    let flare = Setup::default().with("FLARE_HTTP_SERVER_BODY_LIMIT", "100KB").start().await;
+    let addr = flare.addr();
+    let body = vec![b'x'; 8 << 20];
+    let announced =
+        format!("PUT /documents/http://h/1 HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+    let chunked =
+        "PUT /documents/http://h/1 HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n800000\r\n";
+    for (head, body) in
+        [(announced.as_str(), body.clone()), (chunked, [&body[..], b"\r\n0\r\n\r\n"].concat())]
+    {
+        for _ in 0..5 {
+            let (head, body) = (head.to_owned(), body.clone());
+            let heard =
+                tokio::task::spawn_blocking(move || send_then_listen(addr, &head, &body)).await.unwrap();
+            let heard = heard.expect("nothing breaks before the answer");
+            assert!(heard.starts_with("HTTP/1.1 413") && heard.contains("body-limit"), "{heard}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_before_sending_is_answered_before_sending() {
+    let flare = Setup::default().with("FLARE_HTTP_SERVER_BODY_LIMIT", "100KB").start().await;
+    let addr = flare.addr();
+    let head = |length: usize| {
+        format!(
+            "PUT /documents/http://h/1 HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
+        )
+    };
+    let large = head(200 << 10);
+    let heard = tokio::task::spawn_blocking(move || send_then_listen(addr, &large, b"")).await.unwrap();
+    assert!(heard.unwrap().starts_with("HTTP/1.1 413"), "and not told to go on");
+    let small = head(2);
+    let heard = tokio::task::spawn_blocking(move || send_then_listen(addr, &small, b"{}")).await.unwrap();
+    assert!(heard.unwrap().starts_with("HTTP/1.1 100 Continue"), "what may be sent is asked for");
 }

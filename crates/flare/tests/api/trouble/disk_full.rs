@@ -108,6 +108,43 @@ async fn a_full_disk_refuses_what_it_cannot_keep_and_keeps_what_it_took() {
 }
 
 #[tokio::test]
+async fn a_node_that_refuses_documents_is_not_ready_and_logs_them_by_number() {
+    if !store_is_durable() {
+        return;
+    }
+    let Some(disk) = SmallDisk::mount() else {
+        return left_out("a full disk: mounting a tmpfs is not permitted here");
+    };
+    let filler = disk.path().join("filler");
+    std::fs::write(&filler, vec![0; 3 << 20]).unwrap();
+    let setup = Setup::default()
+        .data(&disk.path().join("data"))
+        .with("FLARE_PROVIDER_EMBEDDED_CHECKPOINT_BYTES", "1MB")
+        .with("FLARE_HTTP_SERVER_BODY_LIMIT", "200KB");
+    let story = Story::with(setup, Receiver::start().await).await;
+    story.api().get("/readyz").await.expect(200);
+    let mut refused = 0;
+    for id in 0..200 {
+        refused += usize::from(put(&story, id, 1).await.is_none());
+        if refused == 10 {
+            break;
+        }
+    }
+    let told = story.api().get("/readyz").await;
+    assert!(!told.header("retry-after").is_empty());
+    told.refused(503, &["takes no documents"]);
+    story.api().get("/healthz").await.expect(200);
+    let line = story.flare.logged("the store takes no documents").expect("it is logged");
+    assert!(line.contains("\"refused\":1") && line.contains("the disk is full"), "{line}");
+    assert_eq!(story.flare.count_logged("the store takes no documents"), 1, "once a minute");
+    std::fs::remove_file(&filler).unwrap();
+    until("there is room again", || put(&story, 1000, 1)).await;
+    story.api().get("/readyz").await.expect(200);
+    let line = story.flare.logged("the store takes documents again").expect("that is logged, too");
+    assert!(line.contains("\"refused\":"), "{line}");
+}
+
+#[tokio::test]
 async fn a_process_killed_on_a_full_disk_opens_again_with_all_it_took() {
     if !store_is_durable() {
         return;

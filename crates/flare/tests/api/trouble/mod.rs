@@ -10,6 +10,7 @@ pub mod doubts;
 pub mod failures;
 pub mod gone;
 pub mod hostile_clients;
+pub mod lost_stores;
 pub mod outages;
 pub mod retention;
 pub mod stopping;
