@@ -86,7 +86,7 @@ fn long_functions(text: &str) -> Vec<(String, usize)> {
             **line == format!("{indent}}}")
                 || line.ends_with(';') && line.starts_with(indent) && !line[indent.len()..].starts_with(' ')
         };
-        let count = lines[at..].iter().position(|line| closes(line)).map_or(0, |last| last + 1);
+        let count = lines[at..].iter().position(closes).map_or(0, |last| last + 1);
         long.extend((count > LINES).then(|| (name.to_owned(), count)));
     }
     long
