@@ -28,7 +28,32 @@ pub struct Caps {
     /// HostPermits that wait for a connection and have none, of all threads.
     shut_out: AtomicUsize,
     hosts: Mutex<HostPermits>,
+    /// Whoever takes several permits has it meanwhile: nobody finds one gone that comes back at once.
+    opening: Mutex<()>,
     bells: Vec<Arc<Bell>>,
+}
+
+/// A connection that a thread would like to open.
+pub struct WantedConnection<'a> {
+    /// Which thread.
+    pub thread: usize,
+    /// Where to.
+    pub key: &'a HostKey,
+    /// The permits for it.
+    pub host: &'a Permits,
+    /// Whether the thread has one there already.
+    pub further: bool,
+    /// Whether the thread has been called for a connection, whichever it may be.
+    pub in_turn: bool,
+}
+
+/// What there are too few of for a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TooFew {
+    /// Connections to its host.
+    ToHost,
+    /// Connections to all hosts.
+    ToAll,
 }
 
 #[derive(Default)]
@@ -50,6 +75,7 @@ impl Caps {
             hanging: Permits::new(connections.div_ceil(2)),
             shut_out: AtomicUsize::new(0),
             hosts: Mutex::default(),
+            opening: Mutex::default(),
             bells,
         }
     }
@@ -94,6 +120,35 @@ impl Caps {
     fn share_out(&self, hosts: &HostPermits) {
         let further = self.connections - hosts.places.min(self.connections / 2);
         self.call(self.further.resize(further), || Call::Connection);
+    }
+
+    /// Takes every permit that a connection takes. Or takes none, and the thread stands in line for what there are too few
+    /// of.
+    ///
+    /// Where several threads want the same host, one may be kept a permit of the host while another is kept one of all;
+    /// if each waited for the other's, each would have to make way for the next in its line, and so on without end. So
+    /// the turn that counts is the one in the line for all: whoever has it takes what is kept for others of the rest.
+    /// It either opens a connection, or waits for a permit that somebody uses and gives back.
+    pub fn take_connection(&self, wanted: &WantedConnection) -> Result<(), TooFew> {
+        let WantedConnection { thread, key, host, further, in_turn } = *wanted;
+        let take = |permits: &Permits| match in_turn {
+            true => permits.take_before_others(thread),
+            false => permits.take(thread),
+        };
+        let _whole = self.opening.lock();
+        if !take(host) {
+            return Err(TooFew::ToHost);
+        }
+        if !further || take(&self.further) {
+            if self.all.take(thread) {
+                return Ok(());
+            }
+            if further {
+                self.call(self.further.give(1), || Call::Connection);
+            }
+        }
+        self.call(host.give(1), || Call::Host(key.clone()));
+        Err(TooFew::ToAll)
     }
 
     /// A host has no connection and waits for one, or does so no more.

@@ -2,8 +2,9 @@
 //! are to be called, goes out. No bell is rung here.
 //!
 //! A thread that gets none stands in line, once. When one comes back, the first in line is called, and one is kept for
-//! it until it [takes](Permits::take) it or [declines](Permits::decline): nobody who comes later overtakes it. As long
-//! as nobody is in line, to take and to give back is one atomic operation each.
+//! it until it [takes](Permits::take) it or [declines](Permits::decline): nobody who comes later overtakes it, but who
+//! [has waited in another line](Permits::take_before_others). As long as nobody is in line, to take and to give back is
+//! one atomic operation each.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::SeqCst;
@@ -76,18 +77,34 @@ impl Permits {
             return true;
         }
         let mut line = self.line.lock();
-        let ahead = line.iter().position(|other| *other == thread).unwrap_or_else(|| {
-            line.push_back(thread);
-            self.lined.fetch_or(bit(thread), SeqCst);
-            line.len() - 1
-        });
-        // Only now: whoever gives one back from here on sees that somebody is in line, and waits for its lock.
-        if self.free() > ahead && self.take_out() {
-            self.strike(&mut line, thread);
-            return true;
+        let ahead = self.place(&mut line, thread);
+        self.take_or_wait(&mut line, thread, self.free() > ahead)
+    }
+
+    /// The same, and one that is kept for a thread that was called counts as free. For who has waited in another line
+    /// for its turn to have one of each: whoever is overtaken keeps its place.
+    pub fn take_before_others(&self, thread: usize) -> bool {
+        let mut line = self.line.lock();
+        self.place(&mut line, thread);
+        self.take_or_wait(&mut line, thread, true)
+    }
+
+    /// Stands in line behind the others there, if there are so many that there is none for this thread. False: it may
+    /// [take](Permits::take) one, or wait elsewhere before it does.
+    pub fn stand_behind_others(&self, thread: usize) -> bool {
+        if self.lined.load(SeqCst) & !bit(thread) == 0 {
+            return false;
+        }
+        let mut line = self.line.lock();
+        let is_new = !line.contains(&thread);
+        if self.free() > self.place(&mut line, thread) {
+            if is_new {
+                self.strike(&mut line, thread);
+            }
+            return false;
         }
         self.uncalled.fetch_or(bit(thread), SeqCst);
-        false
+        true
     }
 
     /// Gives some back.
@@ -152,6 +169,27 @@ impl Permits {
         CalledThreads(self.idle.load(SeqCst) & !bit(thread))
     }
 
+    /// How many are ahead of a thread in line, in which it stands from now on if it did not.
+    fn place(&self, line: &mut VecDeque<usize>, thread: usize) -> usize {
+        line.iter().position(|other| *other == thread).unwrap_or_else(|| {
+            line.push_back(thread);
+            // Whoever gives one back from here on sees that somebody is in line, and waits for its lock. What is free
+            // is asked for only after this.
+            self.lined.fetch_or(bit(thread), SeqCst);
+            line.len() - 1
+        })
+    }
+
+    /// A thread in line takes one if it may and there is one, and leaves the line; or it is to be called.
+    fn take_or_wait(&self, line: &mut VecDeque<usize>, thread: usize, may: bool) -> bool {
+        if may && self.take_out() {
+            self.strike(line, thread);
+            return true;
+        }
+        self.uncalled.fetch_or(bit(thread), SeqCst);
+        false
+    }
+
     fn strike(&self, line: &mut VecDeque<usize>, thread: usize) {
         line.retain(|other| *other != thread);
         self.lined.fetch_and(!bit(thread), SeqCst);
@@ -207,9 +245,35 @@ mod tests {
         assert!(permits.take(3) && permits.take(2));
     }
 
+    #[test]
+    fn whoever_is_overtaken_keeps_its_place() {
+        let permits = Permits::new(1);
+        assert!(permits.take(0) && !permits.take(1) && !permits.take(2) && !permits.take_before_others(3));
+        assert_eq!(permits.give(1).iter().collect::<Vec<_>>(), [1]);
+        assert!(permits.take_before_others(3), "it is kept, and not out");
+        assert!(!permits.take(1));
+        assert_eq!(permits.give(1).iter().collect::<Vec<_>>(), [1]);
+        assert!(permits.take(1) && permits.is_wanted_elsewhere(1));
+    }
+
+    #[test]
+    fn one_stands_behind_others_only_if_there_are_others_and_too_few_permits() {
+        let permits = Permits::new(1);
+        assert!(permits.take(0) && !permits.stand_behind_others(1), "nobody is in line");
+        assert!(!permits.take(1) && permits.stand_behind_others(2));
+        assert_eq!(permits.give(1).iter().collect::<Vec<_>>(), [1]);
+        assert!(!permits.stand_behind_others(1), "it is the first");
+        assert_eq!(permits.decline(1).iter().collect::<Vec<_>>(), [2]);
+        assert_eq!(permits.resize(2), CalledThreads::default());
+        assert!(!permits.stand_behind_others(3), "there is one for each");
+        assert!(permits.take(2) && permits.take(3) && permits.lined.load(SeqCst) == 0);
+    }
+
     #[derive(Clone, Copy, Debug)]
     enum Act {
         Take(usize),
+        Overtake(usize),
+        StandBehind(usize),
         Give(usize),
         Answer { thread: usize, takes: bool },
         Leave(usize),
@@ -220,11 +284,13 @@ mod tests {
         /// Any of them, by chance.
         fn any(dice: &mut impl FnMut(u64) -> u64) -> Act {
             let thread = dice(4) as usize;
-            match dice(14) {
+            match dice(16) {
                 0..=3 => Act::Take(thread),
                 4..=7 => Act::Give(thread),
                 8..=11 => Act::Answer { thread, takes: dice(2) == 0 },
                 12 => Act::Leave(thread),
+                13 => Act::Overtake(thread),
+                14 => Act::StandBehind(thread),
                 _ => Act::Resize(dice(5) as u32),
             }
         }
@@ -239,8 +305,7 @@ mod tests {
     }
 
     impl World {
-        fn takes(&mut self, permits: &Permits, thread: usize) {
-            let took = permits.take(thread);
+        fn took(&mut self, thread: usize, took: bool) {
             self.held[thread] += u32::from(took);
             (self.waits[thread], self.called[thread]) = (!took, false);
         }
@@ -254,13 +319,21 @@ mod tests {
 
         fn act(&mut self, permits: &Permits, act: Act) {
             match act {
-                Act::Take(thread) => self.takes(permits, thread),
+                Act::Take(thread) => self.took(thread, permits.take(thread)),
+                Act::Overtake(thread) => self.took(thread, permits.take_before_others(thread)),
+                Act::StandBehind(thread) => {
+                    if permits.stand_behind_others(thread) {
+                        (self.waits[thread], self.called[thread]) = (true, false);
+                    }
+                }
                 Act::Give(thread) if self.held[thread] > 0 => {
                     self.held[thread] -= 1;
                     self.hears(permits.give(1));
                 }
                 Act::Give(_) => {}
-                Act::Answer { thread, takes: true } if self.called[thread] => self.takes(permits, thread),
+                Act::Answer { thread, takes: true } if self.called[thread] => {
+                    self.took(thread, permits.take(thread));
+                }
                 Act::Answer { thread, .. } => {
                     if self.called[thread] {
                         (self.waits[thread], self.called[thread]) = (false, false);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use slab::Slab;
 
 use crate::journey::bell::Call;
-use crate::journey::permits::caps::Caps;
+use crate::journey::permits::caps::{Caps, TooFew, WantedConnection};
 use crate::journey::permits::pool::Permits;
 use crate::journey::worker::breaker::Breaker;
 use crate::journey::worker::job::{Job, Summons};
@@ -233,7 +233,7 @@ impl Hosts {
             summons.wake();
             return false;
         }
-        host.waits == Waits::No && !self.stands_behind_others(index) && self.may_connect(index)
+        host.waits == Waits::No && !self.stands_behind_others(index) && self.may_connect(index, false)
     }
 
     /// The same, if there is work for one.
@@ -252,39 +252,41 @@ impl Hosts {
             _ if shut_out.is_empty() && wanting_more.is_empty() => return false,
             _ => Waits::ForAny,
         };
-        self.wait_for(index, waits);
+        if self.hosts[index].permits.stand_behind_others(self.thread) {
+            // Or it would come to the line for all connections past threads that waited for this host before it.
+            self.wait_for_its_own(index);
+        } else {
+            self.wait_for(index, waits);
+        }
         true
     }
 
+    /// A host stands in line for a connection of its own: whoever has an idle one closes it.
+    fn wait_for_its_own(&mut self, index: usize) {
+        let Host { key, permits, .. } = &self.hosts[index];
+        self.caps.call(permits.idle_elsewhere(self.thread), || Call::Idle(Some(key.clone())));
+        self.wait_for(index, Waits::ForItsOwn);
+    }
+
     /// Takes what a connection to a host takes of the caps, and counts it; or stands in line for what there is too
-    /// little of.
-    fn may_connect(&mut self, index: usize) -> bool {
+    /// little of. `in_turn`: the thread was called for a connection.
+    fn may_connect(&mut self, index: usize, in_turn: bool) -> bool {
         let (thread, caps) = (self.thread, self.caps.clone());
-        let host = &self.hosts[index];
-        let (key, permits, couriers) = (&host.key, &host.permits, host.couriers);
-        if !permits.take(thread) {
-            caps.call(permits.idle_elsewhere(thread), || Call::Idle(Some(key.clone())));
-            self.wait_for(index, Waits::ForItsOwn);
-            return false;
-        }
-        let further = couriers > 0;
-        let granted = if further && !caps.further.take(thread) {
-            false
-        } else if caps.all.take(thread) {
-            true
-        } else {
-            if further {
-                caps.call(caps.further.give(1), || Call::Connection);
+        let Host { key, permits, couriers, .. } = &self.hosts[index];
+        let further = *couriers > 0;
+        match caps.take_connection(&WantedConnection { thread, key, host: permits, further, in_turn }) {
+            Ok(()) => {}
+            Err(TooFew::ToHost) => {
+                self.wait_for_its_own(index);
+                return false;
             }
-            false
-        };
-        if !granted {
-            caps.call(permits.give(1), || Call::Host(key.clone()));
-            self.wait_for(index, if further { Waits::ForAny } else { Waits::ShutOut });
-            if !self.dismiss_an_idle_courier(None) {
-                caps.call(caps.all.idle_elsewhere(thread), || Call::Idle(None));
+            Err(TooFew::ToAll) => {
+                self.wait_for(index, if further { Waits::ForAny } else { Waits::ShutOut });
+                if !self.dismiss_an_idle_courier(None) {
+                    caps.call(caps.all.idle_elsewhere(thread), || Call::Idle(None));
+                }
+                return false;
             }
-            return false;
         }
         if !self.starved.is_empty() {
             // In line a thread is once, whichever of its hosts it stands for: with what this one took it left the line,
@@ -382,7 +384,7 @@ impl Hosts {
             if host.has_work() && !stopping {
                 match host.idle.pop() {
                     Some(summons) => summons.wake(),
-                    None if self.may_connect(index) => new.push(index),
+                    None if self.may_connect(index, true) => new.push(index),
                     None => {}
                 }
             }
