@@ -39,11 +39,6 @@ impl Limits {
         client.connections = *dice.pick(&[1, 2, 8, 1024]);
         client.connections_per_host = *dice.pick(&[1, 2, 64]);
         let (threads, lanes) = (*dice.pick(&[1, 2, 3]), *dice.pick(&[1, 2, 3, 8]));
-        if threads > 1 {
-            // Threads that stand in line for two caps at once can call each other without end while no time passes,
-            // which on real threads passes: not what a schedule is about.
-            (config.http.client.connections, config.http.client.connections_per_host) = (1024, 64);
-        }
         Limits { config, threads, lanes }
     }
 }
