@@ -1,21 +1,56 @@
-//! How Flare speaks TLS to others: with the roots that browsers trust, and no certificate of its own.
+//! How Flare speaks TLS to others: with the roots that browsers trust or with those of a file, and no certificate of its own.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
+use rustls::client::Resumption;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+
+use crate::config::CertificateFile;
+
+/// Sessions that are kept, so that the next connection to the same server is opened with less work. A server has up to
+/// eight of them: these are for a thousand servers.
+const SESSIONS: usize = 8 * 1024;
 
 /// The settings of every connection that Flare opens, unless its configuration says whom else to trust.
-pub fn client() -> anyhow::Result<Arc<rustls::ClientConfig>> {
-    client_trusting(rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() })
+pub fn client() -> anyhow::Result<Arc<ClientConfig>> {
+    trusting(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() })
 }
 
-/// The same, with these roots in place of those.
-pub fn client_trusting(roots: rustls::RootCertStore) -> anyhow::Result<Arc<rustls::ClientConfig>> {
+/// The same, with the authorities of the file in place of the public ones. It is read once, at the start: a file that cannot
+/// be used should not be found out about later. `key` is where the configuration names it.
+pub fn client_trusting(file: &CertificateFile, key: &str) -> anyhow::Result<Arc<ClientConfig>> {
+    match file.path() {
+        None => client(),
+        Some(path) => trusting(authorities(path).with_context(|| {
+            format!("{key} = \"{}\" has to be a PEM file of certificates", path.display())
+        })?),
+    }
+}
+
+fn trusting(roots: RootCertStore) -> anyhow::Result<Arc<ClientConfig>> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
+    let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .context("setting up TLS")?
         .with_root_certificates(roots)
         .with_no_client_auth();
+    config.resumption = Resumption::in_memory_sessions(SESSIONS);
     Ok(Arc::new(config))
+}
+
+fn authorities(path: &Path) -> anyhow::Result<RootCertStore> {
+    let text = std::fs::read(path).context("it cannot be read")?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&text) {
+        let certificate = certificate.context("it is not PEM")?;
+        roots.add(certificate).context("one of its certificates is none")?;
+    }
+    if roots.is_empty() {
+        bail!("there is no `-----BEGIN CERTIFICATE-----` in it");
+    }
+    Ok(roots)
 }

@@ -1,10 +1,11 @@
 //! In: the `traceparent` and `tracestate` of a request, by W3C Trace Context. Out: the trace that a change belongs to, and
 //! the same two headers for the next one. Pure.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
+use flare_wire::{Name, Request, Value};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -129,11 +130,17 @@ pub struct Context {
 
 impl Context {
     /// Tells the receiver of a request that it was made by this span.
-    pub fn inject(&self, span: SpanId, headers: &mut HeaderMap) {
-        let text = format!("00-{}-{span}-{:02x}", self.trace, self.flags.0);
-        headers.insert(TRACEPARENT, HeaderValue::try_from(text).expect("hexadecimal digits and dashes"));
+    pub fn inject(&self, span: SpanId, request: &mut Request) {
+        const PARENT: Name<'static> = Name::fixed("traceparent");
+        const STATE: Name<'static> = Name::fixed("tracestate");
+        request.remove(PARENT);
+        request.compose(PARENT, |value| {
+            write!(value, "00-{}-{span}-{:02x}", self.trace, self.flags.0)
+                .expect("writing to memory does not fail");
+        });
         if let Some(state) = &self.state {
-            headers.insert(TRACESTATE, HeaderValue::clone(state));
+            request.remove(STATE);
+            request.value(STATE, Value::new(state.as_bytes()).expect("it was the value of a header"));
         }
     }
 }
@@ -153,6 +160,7 @@ impl fmt::Display for SpanId {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flare_wire::{Beginning, Method, Room};
 
     const GOOD: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
@@ -176,10 +184,14 @@ mod tests {
         assert!(parent.flags.sampled());
         let Parent { trace, flags, state, .. } = parent;
         let context = Context { trace, commit: SpanId(1), flags, state, committed: Duration::ZERO };
-        let mut sent = HeaderMap::new();
+        let own = [(Name::fixed("traceparent"), Value::new(b"of the user").unwrap())];
+        let beginning = Beginning::new(Method::Post, "h", own).unwrap();
+        let mut sent = Request::new(Room::default(), &beginning, |path| path.push('/'));
         context.inject(SpanId(0xff), &mut sent);
-        assert_eq!(sent["traceparent"], "00-0af7651916cd43dd8448eb211c80319c-00000000000000ff-01");
-        assert_eq!(sent["tracestate"], "a=1,b=2");
+        let expected = "00-0af7651916cd43dd8448eb211c80319c-00000000000000ff-01";
+        assert_eq!(sent.get("traceparent"), Some(expected.as_bytes()));
+        assert_eq!(sent.get("tracestate"), Some(&b"a=1,b=2"[..]));
+        assert_eq!(sent.fields().count(), 3, "host, and one of each");
     }
 
     #[test]

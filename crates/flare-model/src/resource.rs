@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use crate::change::{ChangeReader, ChangeSpec};
 use crate::ids::{LaneId, MAX_LANES, ResourceId, ResourceNumber, lane_of};
@@ -105,10 +106,10 @@ impl Resource {
     }
 
     /// The values of the wildcards in a document's normalised url, raw as they stand there.
-    pub fn values<'u>(&self, url: &'u str) -> Vec<&'u str> {
+    pub fn values<'u>(&self, url: &'u str) -> Values<'u> {
         let mut wanted = self.wildcard_segments.iter();
         let mut next = wanted.next();
-        let mut values = Vec::with_capacity(self.wildcard_segments.len());
+        let mut values = Values::new();
         for (at, segment) in path_segments(url).enumerate() {
             if next == Some(&at) {
                 values.push(segment);
@@ -118,6 +119,9 @@ impl Resource {
         values
     }
 }
+
+/// What the wildcards stand for in one url: few, and asked for with every delivery, so that most need no memory of their own.
+pub type Values<'u> = SmallVec<[&'u str; 6]>;
 
 /// The segments of an absolute url's path.
 fn path_segments(url: &str) -> impl Iterator<Item = &str> {
@@ -140,6 +144,6 @@ mod tests {
             created_at: Timestamp::from_millis(0),
         };
         let resource = Resource::compile(view, ResourceNumber(1)).expect("a resource");
-        assert_eq!(resource.values("http://h:81/a/1%2F2/b/z"), ["1%2F2", "z"]);
+        assert_eq!(resource.values("http://h:81/a/1%2F2/b/z")[..], ["1%2F2", "z"]);
     }
 }

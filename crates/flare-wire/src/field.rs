@@ -35,7 +35,11 @@ pub enum BadField {
 /// The name of a field that a request may have: a token, and none of those that say how long a message is or what
 /// becomes of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Name<'a>(&'a str);
+pub struct Name<'a> {
+    text: &'a str,
+    /// Whether it is in lower case already: then it is copied as it is.
+    lower: bool,
+}
 
 impl<'a> Name<'a> {
     /// Checks a name, in any case; it is written in lower case.
@@ -44,11 +48,12 @@ impl<'a> Name<'a> {
         if bytes.is_empty() {
             return Err(BadField::Name);
         }
-        let mut at = 0;
+        let (mut at, mut lower) = (0, true);
         while at < bytes.len() {
             if !is_token(bytes[at]) {
                 return Err(BadField::Name);
             }
+            lower &= !bytes[at].is_ascii_uppercase();
             at += 1;
         }
         let mut at = 0;
@@ -58,12 +63,20 @@ impl<'a> Name<'a> {
             }
             at += 1;
         }
-        Ok(Name(name))
+        Ok(Name { text: name, lower })
     }
 
     /// As it was given.
     pub const fn as_str(&self) -> &'a str {
-        self.0
+        self.text
+    }
+
+    /// Writes it, in lower case.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        match self.lower {
+            true => out.extend_from_slice(self.text.as_bytes()),
+            false => out.extend(self.text.bytes().map(|byte| byte.to_ascii_lowercase())),
+        }
     }
 }
 

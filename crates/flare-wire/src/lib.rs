@@ -23,5 +23,5 @@ pub use answer::reading::{HEAD_LIMIT, Progress, Reading};
 pub use answer::{Answer, Fields, Mistake, ReadLimits};
 pub use connection::{Broken, Connection};
 pub use field::{BadField, Name, Value};
-pub use request::{Beginning, Method, Request, Room, Text};
+pub use request::{Beginning, Lines, Method, Request, Room, Text};
 pub use stream::{Counted, Stream};

@@ -91,10 +91,25 @@ impl Beginning {
 
 /// Writes one field; its end is written here, so that no value is without one.
 fn line(head: &mut Vec<u8>, name: Name<'_>, value: impl FnOnce(&mut Vec<u8>)) {
-    head.extend(name.as_str().bytes().map(|byte| byte.to_ascii_lowercase()));
+    name.write(head);
     head.extend_from_slice(b": ");
     value(head);
     head.extend_from_slice(b"\r\n");
+}
+
+/// Some fields, written once for requests that have them in common beyond one beginning: what all say of one thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lines(Box<[u8]>);
+
+impl Lines {
+    /// Fields whose values are texts of any kind, see [`Text::push`].
+    pub fn of_texts<'a>(fields: impl IntoIterator<Item = (Name<'a>, &'a str)>) -> Lines {
+        let mut bytes = Vec::new();
+        for (name, text) in fields {
+            line(&mut bytes, name, |bytes| Text(bytes).push(text));
+        }
+        Lines(bytes.into())
+    }
 }
 
 /// What requests are written into, one after the other.
@@ -124,6 +139,7 @@ impl Room {
 }
 
 /// A request that is being written.
+#[derive(Clone)]
 pub struct Request {
     method: Method,
     /// The request line and the fields, each with its end of line; the empty line that ends a head comes when it is sent.
@@ -152,6 +168,11 @@ impl Request {
         let end = head.len();
         head.extend_from_slice(after);
         Request { method: beginning.method, head, target: end, body: Bytes::new(), spare: text }
+    }
+
+    /// Adds some fields that were written before.
+    pub fn lines(&mut self, lines: &Lines) {
+        self.head.extend_from_slice(&lines.0);
     }
 
     /// Adds a field.
@@ -251,6 +272,13 @@ impl Request {
             head.extend_from_slice(&std::mem::take(&mut body));
         }
         (Room { head, target: spare }, body)
+    }
+}
+
+impl std::fmt::Debug for Request {
+    /// Without values: some of them are secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}, {} bytes", self.method.as_str(), self.target(), self.body.len())
     }
 }
 

@@ -51,6 +51,15 @@ fn a_request_is_its_line_its_fields_in_order_and_its_body() {
 }
 
 #[test]
+fn lines_that_were_written_before_are_as_harmless_as_others() {
+    let lines = Lines::of_texts([(Name::new("X-One").unwrap(), "1"), (OWN, "a\r\nhost: b")]);
+    let mut request = Request::new(Room::default(), &beginning(Method::Get), |target| target.push('/'));
+    request.lines(&lines);
+    let fields: Vec<_> = request.fields().skip(4).collect();
+    assert_eq!(fields, [("x-one", &b"1"[..]), ("x-own", b"a%0D%0Ahost: b")]);
+}
+
+#[test]
 fn where_a_body_is_usual_its_absence_is_said() {
     for (method, said) in [
         (Method::Get, false),

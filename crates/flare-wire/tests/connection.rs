@@ -26,7 +26,7 @@ fn a_request_is_one_write_and_an_answer_one_read() {
     for (body, parts) in [(0, 1), (16 * 1024, 1), (16 * 1024 + 1, 2), (1 << 20, 2)] {
         let mut told = Told::new([Read::AfterWrite, Read::Bytes(OK)]);
         let (answer, reusable) =
-            run(Connection::new(&mut told).exchange(request(Room::default(), body), LIMITS, || ())).unwrap();
+            run(Connection::new(&mut told).exchange(request(Room::default(), body), LIMITS, |_| ())).unwrap();
         assert_eq!((answer.status, &answer.excerpt[..], reusable), (200, &b"ok"[..], true));
         let writes: Vec<_> = told.writes.iter().map(|(_, parts)| *parts).collect();
         assert_eq!(writes, [parts], "a body of {body}");
@@ -38,14 +38,14 @@ fn a_request_is_one_write_and_an_answer_one_read() {
 fn a_stream_that_takes_little_at_a_time_gets_all_of_it() {
     let whole = {
         let mut told = Told::new([Read::AfterWrite, Read::Bytes(OK)]);
-        run(Connection::new(&mut told).exchange(request(Room::default(), 20_000), LIMITS, || ())).unwrap();
+        run(Connection::new(&mut told).exchange(request(Room::default(), 20_000), LIMITS, |_| ())).unwrap();
         told.wire()
     };
     for takes in [1, 2, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64, 65, 66, 67, 68, 69, 70, 19_999, 20_000] {
         let mut told = Told::new([Read::AfterBytes(whole.len()), Read::Bytes(OK)]);
         told.takes = takes;
         let mut connection = Connection::new(&mut told);
-        let outcome = run(connection.exchange(request(Room::default(), 20_000), LIMITS, || ()));
+        let outcome = run(connection.exchange(request(Room::default(), 20_000), LIMITS, |_| ()));
         assert!(outcome.unwrap().1);
         assert_eq!(connection.written(), whole.len() as u64);
         assert!(told.wire() == whole, "{takes} at a time");
@@ -60,7 +60,7 @@ fn room_is_used_again() {
     for _ in 0..3 {
         let (answer, _) = {
             let request = request(connection.take_room(), 100);
-            run(connection.exchange(request, LIMITS, || ())).unwrap()
+            run(connection.exchange(request, LIMITS, |_| ())).unwrap()
         };
         places.push(answer.excerpt.as_ptr());
         connection.give_room(answer);
@@ -80,9 +80,9 @@ fn an_end_while_idle_is_seen_before_anything_is_written() {
     ] {
         let mut told = Told::new([Read::AfterWrite, Read::Bytes(OK), end]);
         let mut connection = Connection::new(&mut told);
-        run(connection.exchange(request(Room::default(), 0), LIMITS, || ())).unwrap();
+        run(connection.exchange(request(Room::default(), 0), LIMITS, |_| ())).unwrap();
         let before = connection.written();
-        let broken = run(connection.exchange(request(Room::default(), 0), LIMITS, || ())).unwrap_err();
+        let broken = run(connection.exchange(request(Room::default(), 0), LIMITS, |_| ())).unwrap_err();
         assert!(matches!(broken, Broken::Spent) && broken.closed_silently());
         assert_eq!(connection.written(), before, "nothing was sent");
     }
@@ -95,7 +95,7 @@ fn an_idle_connection_resolves_when_it_ends() {
         let mut connection = Connection::new(&mut told);
         run(connection.closed());
         run(connection.closed());
-        let broken = run(connection.exchange(request(Room::default(), 0), LIMITS, || ())).unwrap_err();
+        let broken = run(connection.exchange(request(Room::default(), 0), LIMITS, |_| ())).unwrap_err();
         assert!(matches!(broken, Broken::Spent));
         assert_eq!(connection.written(), 0);
     }
@@ -106,11 +106,11 @@ fn a_request_that_was_given_up_leaves_nothing_for_the_next() {
     let mut told = Told::new([Read::AfterWrite, Read::AfterWrite, Read::Bytes(OK)]);
     let mut connection = Connection::new(&mut told);
     {
-        let exchange = connection.exchange(request(Room::default(), 0), LIMITS, || ());
+        let exchange = connection.exchange(request(Room::default(), 0), LIMITS, |_| ());
         assert!(poll_once(pin!(exchange)).is_none());
     }
     assert!(matches!(
-        run(connection.exchange(request(Room::default(), 0), LIMITS, || ())),
+        run(connection.exchange(request(Room::default(), 0), LIMITS, |_| ())),
         Err(Broken::Spent)
     ));
     assert!(poll_once(pin!(connection.closed())).is_some());
@@ -123,7 +123,7 @@ fn a_failed_write_is_told_unless_there_is_an_answer() {
         let mut told = Told::new(reads);
         (told.takes, told.writes_until_failure) = (1000, writes);
         let mut connection = Connection::new(&mut told);
-        let outcome = run(connection.exchange(request(Room::default(), 100_000), LIMITS, || ()));
+        let outcome = run(connection.exchange(request(Room::default(), 100_000), LIMITS, |_| ()));
         (outcome.map(|(answer, reusable)| (answer.status, reusable)), connection.written())
     };
     let (outcome, written) = play(vec![Read::AfterWrite, Read::Bytes(REFUSED)], 3);
@@ -143,7 +143,7 @@ fn a_failed_write_is_told_unless_there_is_an_answer() {
 fn what_counts_as_closed_silently() {
     let after = |reads: Vec<Read>| {
         let mut told = Told::new(reads);
-        run(Connection::new(&mut told).exchange(request(Room::default(), 0), LIMITS, || ())).unwrap_err()
+        run(Connection::new(&mut told).exchange(request(Room::default(), 0), LIMITS, |_| ())).unwrap_err()
     };
     for (read, silent) in [
         (Read::Bytes(b""), true),
@@ -178,7 +178,7 @@ async fn a_refusal_of_a_large_body_arrives_though_the_server_closes_at_once() {
     for _ in 0..30 {
         let client = async {
             let mut connection = Connection::new(Counted::new(TcpStream::connect(address).await.unwrap()));
-            connection.exchange(request(Room::default(), 20 << 20), LIMITS, || ()).await
+            connection.exchange(request(Room::default(), 20 << 20), LIMITS, |_| ()).await
         };
         let ((), outcome) = tokio::join!(refuse(&listener), client);
         let (answer, reusable) = outcome.unwrap();
@@ -212,12 +212,12 @@ async fn a_connection_is_used_again_until_the_server_closes_it() {
         let mut connection = Connection::new(Counted::new(TcpStream::connect(address).await.unwrap()));
         for _ in 0..100 {
             let request = request(connection.take_room(), 5);
-            let (answer, reusable) = connection.exchange(request, LIMITS, || ()).await.unwrap();
+            let (answer, reusable) = connection.exchange(request, LIMITS, |_| ()).await.unwrap();
             assert_eq!((answer.status, reusable), (200, true));
             connection.give_room(answer);
         }
         connection.closed().await;
-        let broken = connection.exchange(request(Room::default(), 5), LIMITS, || ()).await.unwrap_err();
+        let broken = connection.exchange(request(Room::default(), 5), LIMITS, |_| ()).await.unwrap_err();
         assert!(matches!(broken, Broken::Spent));
     };
     tokio::join!(server, client);

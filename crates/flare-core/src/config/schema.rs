@@ -119,6 +119,8 @@ section! {
         excerpt_limit: ByteSize = ByteSize::kb(1), in ByteSize::bytes(0)..=ByteSize::kb(64);
         /// What Flare calls itself.
         user_agent: UserAgent = UserAgent::flare();
+        /// The authorities that vouch for `https` clients, in place of the public ones.
+        ca: CertificateFile = CertificateFile::none();
     }
 }
 

@@ -32,12 +32,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
 use flare_model::document::Document;
 use flare_model::ids::{LaneId, SubscriptionId, SubscriptionNumber};
 use flare_model::time::Timestamp;
 use flare_provider::{Opened, ProviderError};
-use http_body_util::Full;
 use tokio::sync::{mpsc, oneshot};
 
 pub use asking::documents::{KnownOfDocuments, ListOwed, Owed};
@@ -330,7 +328,7 @@ impl Journey {
     pub async fn errand(
         &self,
         host: HostKey,
-        request: http::Request<Full<Bytes>>,
+        request: flare_wire::Request,
         timeout: Duration,
     ) -> Result<Answer, String> {
         let (reply, answer) = oneshot::channel();

@@ -7,9 +7,8 @@ use bytes::Bytes;
 use flare_model::document::{Document, Row};
 use flare_model::feed::Action;
 use flare_model::filter::{Json, Unreadable};
-use http::HeaderValue;
+use flare_wire::{Lines, Name};
 use parking_lot::Mutex;
-use percent_encoding::{CONTROLS, percent_encode};
 
 use crate::trace::Context;
 
@@ -31,10 +30,9 @@ pub struct Change {
 
 /// What every request says of a document, whoever it goes to; made by the first one and shared.
 pub struct Texts {
-    /// Its url.
-    pub document: HeaderValue,
-    /// Its revision, as a header can have it.
-    pub revision_header: HeaderValue,
+    /// Its url and its revision, as headers. A revision may be any text the origin wrote: control characters, which
+    /// cannot stand in a header, are percent-encoded there.
+    pub lines: Lines,
     /// Its revision.
     pub revision: Box<str>,
 }
@@ -47,6 +45,9 @@ pub struct BodyKey {
     /// The shape, as interned by the registry.
     pub shape: u64,
 }
+
+const FLARE_DOCUMENT: Name<'static> = Name::fixed("flare-document");
+const FLARE_REVISION: Name<'static> = Name::fixed("flare-revision");
 
 const KEPT_BODIES: usize = 8;
 
@@ -110,11 +111,8 @@ impl Change {
     pub fn texts(&self) -> &Texts {
         self.texts.get_or_init(|| {
             let revision = self.document.revision.to_string();
-            Texts {
-                document: header(self.document.url.to_string()),
-                revision_header: header(revision.clone()),
-                revision: revision.into(),
-            }
+            let lines = Lines::of_texts([(FLARE_DOCUMENT, &*self.document.url), (FLARE_REVISION, &revision)]);
+            Texts { lines, revision: revision.into() }
         })
     }
 
@@ -130,14 +128,4 @@ impl Change {
         }
         body
     }
-}
-
-/// Texts that come from a url or a revision. A revision may be any text the origin wrote: control characters,
-/// which cannot stand in a header, are percent-encoded there.
-pub(crate) fn header(text: String) -> HeaderValue {
-    let text = Bytes::from(text);
-    HeaderValue::from_maybe_shared(text.clone()).unwrap_or_else(|_| {
-        let encoded = percent_encode(&text, CONTROLS).to_string();
-        HeaderValue::try_from(encoded).expect("no control character is left")
-    })
 }

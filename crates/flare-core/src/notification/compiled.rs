@@ -5,8 +5,7 @@ use std::sync::Arc;
 use flare_model::ids::{SubscriptionId, SubscriptionNumber};
 use flare_model::resource::Resource;
 use flare_model::subscription::{Spec, Target};
-use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use flare_wire::{Beginning, Method, Name, Value};
 use sha2::{Digest, Sha256};
 
 use crate::notification::host::HostKey;
@@ -36,11 +35,8 @@ pub struct Compiled {
 
 /// What every request of one action begins with.
 pub struct RequestParts {
-    /// The method.
-    pub method: Method,
-    /// Host, user agent and the user's own headers. Pairs rather than a map: they are put into a map for each
-    /// request, and a map of its own for each subscription takes ten times as much room.
-    pub headers: Box<[(HeaderName, HeaderValue)]>,
+    /// Method, host, user agent and the user's own headers, as they are written.
+    pub beginning: Beginning,
     /// Whether the user's headers have a content type.
     pub own_content_type: bool,
     /// Where it goes.
@@ -56,7 +52,7 @@ impl Compiled {
         resource: Arc<Resource>,
         spec: Spec,
         incarnation: u64,
-        user_agent: &HeaderValue,
+        user_agent: &str,
     ) -> Compiled {
         let [create, update, delete] = &spec.targets;
         let parts = |target: &Target| Arc::new(RequestParts::new(target, user_agent));
@@ -85,27 +81,25 @@ impl Compiled {
 }
 
 impl RequestParts {
-    fn new(target: &Target, user_agent: &HeaderValue) -> RequestParts {
-        let mut headers = HeaderMap::new();
-        let authority =
-            HeaderValue::from_str(target.url.authority()).expect("an authority was checked to be ASCII");
-        headers.insert(HOST, authority);
-        headers.insert(USER_AGENT, user_agent.clone());
-        for (name, value) in &target.headers {
-            let name = HeaderName::from_bytes(name.as_bytes()).expect("names were checked");
-            let value = HeaderValue::from_str(value).expect("values were checked");
-            if name == USER_AGENT {
-                headers.insert(name, value);
-            } else {
-                headers.append(name, value);
-            }
-        }
-        let own_content_type = headers.contains_key(CONTENT_TYPE);
+    fn new(target: &Target, user_agent: &str) -> RequestParts {
+        const USER_AGENT: Name<'static> = Name::fixed("user-agent");
+        let has = |name: &str| target.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
+        // The user's takes the place of ours; of several the last, as one has one.
+        let own = target.headers.iter().rfind(|(name, _)| name.eq_ignore_ascii_case(USER_AGENT.as_str()));
+        let agent = own.map_or(user_agent, |(_, value)| value);
+        let others =
+            target.headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case(USER_AGENT.as_str()));
+        let others =
+            others.map(|(name, value)| (Name::new(name).expect("names were checked"), value.as_str()));
+        let fields = std::iter::once((USER_AGENT, agent)).chain(others);
+        let fields =
+            fields.map(|(name, value)| (name, Value::new(value.as_bytes()).expect("values were checked")));
+        let method = Method::named(&target.method).expect("methods were checked");
+        let beginning = Beginning::new(method, target.url.authority(), fields)
+            .expect("an authority was checked to be ASCII");
         let host =
             HostKey { https: target.url.https(), host: target.url.host().into(), port: target.url.port() };
-        let method = Method::from_bytes(target.method.as_bytes()).expect("methods were checked");
-        let pairs = headers.iter().map(|(name, value)| (name.clone(), value.clone()));
-        RequestParts { method, headers: pairs.collect(), own_content_type, host }
+        RequestParts { beginning, own_content_type: has("content-type"), host }
     }
 }
 

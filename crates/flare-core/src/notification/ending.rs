@@ -1,8 +1,7 @@
 //! How an attempt ended: with an answer of the client, or without one.
 
 use flare_model::judge::Heard;
-use http::HeaderMap;
-use http::header::RETRY_AFTER;
+use flare_wire::Fields;
 
 /// How an attempt ended.
 #[derive(Debug)]
@@ -26,7 +25,10 @@ impl Ending {
         match self {
             Ending::Answered(answer) => Heard::Answer {
                 status: answer.status,
-                retry_after: answer.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()),
+                retry_after: answer
+                    .fields
+                    .get("retry-after")
+                    .and_then(|value| std::str::from_utf8(value).ok()),
                 excerpt: &answer.excerpt,
                 second: answer.second,
             },
@@ -41,9 +43,23 @@ pub struct Answer {
     /// Its status.
     pub status: u16,
     /// Its headers.
-    pub headers: HeaderMap,
+    pub fields: Fields,
     /// The beginning of its body.
     pub excerpt: Vec<u8>,
     /// It answers a second request, because the connection of the first broke, which may have arrived.
     pub second: bool,
+}
+
+impl Answer {
+    /// The answer to a request, which may be the second one.
+    pub fn new(answer: flare_wire::Answer, second: bool) -> Answer {
+        let flare_wire::Answer { status, fields, excerpt } = answer;
+        Answer { status, fields, excerpt, second }
+    }
+
+    /// It is done with; its room can be used again.
+    pub fn into_room(self) -> flare_wire::Answer {
+        let Answer { status, fields, excerpt, .. } = self;
+        flare_wire::Answer { status, fields, excerpt }
+    }
 }

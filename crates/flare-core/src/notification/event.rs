@@ -4,7 +4,7 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use flare_model::document::Document;
 use flare_model::feed::{Action, Attempt};
 use flare_model::subscription::Event;
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use flare_wire::{Name, Request};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::Value;
 
@@ -86,14 +86,15 @@ pub fn structured(told: &Told<'_>, payload: &Payload<'_>) -> Bytes {
 }
 
 /// The event beside its data: each attribute is a header `ce-<name>`. The type of the data is the `Content-Type`.
-pub fn add_headers(told: &Told<'_>, headers: &mut HeaderMap) {
+pub fn add_headers(told: &Told<'_>, request: &mut Request) {
     told.attributes(|name, value| {
-        let text = match value {
-            Value::String(text) => utf8_percent_encode(text, IN_A_HEADER).to_string(),
-            other => other.to_string(),
-        };
-        let name = HeaderName::try_from(format!("ce-{name}")).expect("names of attributes were checked");
-        let value = HeaderValue::try_from(text).expect("what is encoded is printable ASCII");
-        headers.insert(name, value);
+        let name = format!("ce-{name}");
+        let name = Name::new(&name).expect("names of attributes were checked");
+        request.compose(name, |header| match value {
+            Value::String(text) => {
+                utf8_percent_encode(text, IN_A_HEADER).for_each(|piece| header.push(piece))
+            }
+            other => header.push(&other.to_string()),
+        });
     });
 }

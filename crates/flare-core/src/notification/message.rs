@@ -5,43 +5,38 @@ use flare_model::document::Document;
 use flare_model::feed::{Action, Attempt, Kept};
 use flare_model::subscription::EventMode;
 use flare_model::time::Timestamp;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use http::uri::PathAndQuery;
-use http::{Request, Uri};
+use flare_wire::{Name, Request, Room};
 
-use crate::notification::change::{BodyKey, Change, header};
+use crate::notification::change::{BodyKey, Change};
 use crate::notification::compiled::Compiled;
 use crate::notification::event::{self, Told};
 use crate::notification::ids::{notification_id, replay_id};
 use crate::notification::payload::{JSON, Payload, data, payload, put_json};
 
-const FLARE_DOCUMENT: HeaderName = HeaderName::from_static("flare-document");
-const FLARE_ACTION: HeaderName = HeaderName::from_static("flare-action");
-const FLARE_REVISION: HeaderName = HeaderName::from_static("flare-revision");
-const FLARE_SEQUENCE: HeaderName = HeaderName::from_static("flare-sequence");
-const FLARE_REPLAY: HeaderName = HeaderName::from_static("flare-replay");
-const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
-const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
-const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
-const FLARE_PATCH_FROM: HeaderName = HeaderName::from_static("flare-patch-from");
-/// How many headers most requests have beside those of the subscription.
-const OUR_HEADERS: usize = 8;
+const FLARE_ACTION: Name<'static> = Name::fixed("flare-action");
+const FLARE_SEQUENCE: Name<'static> = Name::fixed("flare-sequence");
+const FLARE_REPLAY: Name<'static> = Name::fixed("flare-replay");
+const FLARE_PATCH_FROM: Name<'static> = Name::fixed("flare-patch-from");
+const CONTENT_TYPE: Name<'static> = Name::fixed("content-type");
+/// The header with the time of sending, in seconds.
+pub const WEBHOOK_TIMESTAMP: Name<'static> = Name::fixed("webhook-timestamp");
+const WEBHOOK_SIGNATURE: Name<'static> = Name::fixed("webhook-signature");
 
-/// A request with its body, which is whole.
-pub type Outgoing = Request<Bytes>;
+/// The header with the notification's id.
+pub const WEBHOOK_ID: Name<'static> = Name::fixed("webhook-id");
 
-/// The request of one attempt. With the state that the client has, an update may be told as a patch. The headers are
-/// put into `room`, an empty map that may have been used before.
+/// The request of one attempt. With the state that the client has, an update may be told as a patch. It is written into
+/// `room`, which may have been used before.
 pub fn request(
     compiled: &Compiled,
     change: &Change,
     attempt: &Attempt,
     state: Option<&Kept>,
     now: Timestamp,
-    room: HeaderMap,
-) -> Outgoing {
+    room: Room,
+) -> Request {
     let id = notification_id(compiled, &change.document.url, attempt);
-    request_as(compiled, change, attempt, state, now, room, id)
+    request_as(compiled, change, attempt, state, now, room, id.as_str())
 }
 
 /// The same under an id of its own.
@@ -51,49 +46,40 @@ pub fn request_as(
     attempt: &Attempt,
     state: Option<&Kept>,
     now: Timestamp,
-    room: HeaderMap,
-    id: String,
-) -> Outgoing {
+    room: Room,
+    id: &str,
+) -> Request {
     let document = &change.document;
     let parts = &compiled.requests[attempt.action as usize];
-    let target = compiled.spec.target(attempt.action);
+    let url = &compiled.spec.target(attempt.action).url;
     let texts = change.texts();
-    let mut path = String::with_capacity(128);
-    target.url.render_path(&compiled.resource.values(&document.url), &texts.revision, &mut path);
-    let path =
-        PathAndQuery::from_maybe_shared(Bytes::from(path)).expect("what is rendered is percent-encoded");
-
-    let mut headers = room;
-    headers.reserve(parts.headers.len() + OUR_HEADERS);
-    for (name, value) in &parts.headers {
-        headers.append(name, value.clone());
-    }
-    headers.insert(FLARE_DOCUMENT, texts.document.clone());
-    headers.insert(FLARE_ACTION, HeaderValue::from_static(attempt.action.as_str()));
-    headers.insert(FLARE_REVISION, texts.revision_header.clone());
-    headers.insert(FLARE_SEQUENCE, HeaderValue::from(attempt.seq.0));
+    let mut request = Request::new(room, &parts.beginning, |path| {
+        url.render_path(&compiled.resource.values(&document.url), &texts.revision, path);
+    });
+    request.lines(&texts.lines);
+    request.text(FLARE_ACTION, attempt.action.as_str());
+    request.number(FLARE_SEQUENCE, attempt.seq.0);
     if attempt.replay != 0 {
-        headers.insert(FLARE_REPLAY, header(replay_id(attempt.replay)));
+        request.text(FLARE_REPLAY, &replay_id(attempt.replay));
     }
     let payload = payload(compiled, document, attempt.action, state);
     if let Payload::Patch { from, .. } = &payload {
-        headers.insert(FLARE_PATCH_FROM, header(from.to_string()));
+        request.text(FLARE_PATCH_FROM, &from.to_string());
     }
-    let (body, kind) = body(compiled, change, attempt, &payload, &id, &mut headers);
+    let (body, kind) = body(compiled, change, attempt, &payload, id, &mut request);
     if !body.is_empty() && !parts.own_content_type {
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        request.text(CONTENT_TYPE, kind);
     }
-    let id = header(id);
-    let timestamp = HeaderValue::from(now.millis().div_euclid(1000));
-    if let Some(signature) = compiled.signer.sign(id.as_bytes(), timestamp.as_bytes(), &body, now) {
-        headers.insert(WEBHOOK_SIGNATURE, signature);
+    let mut seconds = itoa::Buffer::new();
+    let seconds = seconds.format(now.millis().div_euclid(1000));
+    request.text(WEBHOOK_ID, id);
+    request.text(WEBHOOK_TIMESTAMP, seconds);
+    if compiled.signer.signs(now) {
+        request.compose(WEBHOOK_SIGNATURE, |value| {
+            compiled.signer.sign(id.as_bytes(), seconds.as_bytes(), &body, now, value);
+        });
     }
-    headers.insert(WEBHOOK_ID, id);
-    headers.insert(WEBHOOK_TIMESTAMP, timestamp);
-    let mut request = Request::new(body);
-    *request.method_mut() = parts.method.clone();
-    *request.uri_mut() = Uri::from(path);
-    *request.headers_mut() = headers;
+    request.set_body(body);
     request
 }
 
@@ -104,7 +90,7 @@ fn body(
     attempt: &Attempt,
     payload: &Payload<'_>,
     id: &str,
-    headers: &mut HeaderMap,
+    request: &mut Request,
 ) -> (Bytes, &'static str) {
     let content = &compiled.spec.content;
     let (document, action) = (&change.document, attempt.action);
@@ -113,7 +99,7 @@ fn body(
             (event::structured(&Told { compiled, document, attempt, id, event }, payload), event::STRUCTURED)
         }
         Some(event) => {
-            event::add_headers(&Told { compiled, document, attempt, id, event }, headers);
+            event::add_headers(&Told { compiled, document, attempt, id, event }, request);
             payload.parts()
         }
         None if !content.envelope => payload.parts(),

@@ -17,12 +17,11 @@ use std::sync::Arc;
 
 use flare_model::feed::{Attempt, Kept};
 use flare_model::time::Timestamp;
-use http::HeaderMap;
+use flare_wire::{Request, Room};
 
 use crate::trace::SpanId;
 use change::Change;
 use compiled::Compiled;
-use message::Outgoing;
 
 /// One attempt to tell a client of a change, with all it takes to send it.
 pub struct Notification {
@@ -40,12 +39,12 @@ pub struct Notification {
 
 impl Notification {
     /// The request as it goes out now, with the trace of the change, where there is one. With `state` an update may be
-    /// told as a patch. The headers are put into `room`, an empty map that may have been used before.
+    /// told as a patch. It is written into `room`, which may have been used before.
     #[inline]
-    pub fn request(&self, state: Option<&Kept>, now: Timestamp, room: HeaderMap) -> Outgoing {
+    pub fn request(&self, state: Option<&Kept>, now: Timestamp, room: Room) -> Request {
         let mut request = message::request(&self.compiled, &self.change, &self.attempt, state, now, room);
         if let (Some(context), Some(span)) = (self.change.trace(), self.span) {
-            context.inject(span, request.headers_mut());
+            context.inject(span, &mut request);
         }
         request
     }

@@ -9,7 +9,7 @@ use flare_model::ids::{Ordinal, Seq};
 use flare_model::revision::Revision;
 use flare_model::subscription::Spec;
 use flare_model::time::Timestamp;
-use http::HeaderMap;
+use flare_wire::{Request, Room};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,6 @@ use crate::notification::Notification;
 use crate::notification::compiled::Compiled;
 use crate::notification::ending::Ending;
 use crate::notification::ids::notification_id;
-use crate::notification::message::Outgoing;
 
 /// How an attempt ended, and when.
 #[derive(Clone, Copy)]
@@ -213,7 +212,7 @@ impl Entry {
         };
         let exchange = excerpt.map(|excerpt| {
             // Built again, as it was sent: to keep every request in case it fails would cost those that do not.
-            let request = told.request(told.state.as_deref(), began, HeaderMap::new());
+            let request = told.request(told.state.as_deref(), began, Room::default());
             Arc::new(Exchange::of(&request, ending, excerpt))
         });
         let document = &told.change.document;
@@ -239,7 +238,7 @@ impl Entry {
     pub fn webhook_id(&self) -> String {
         let Entry { action, seq, replay, attempts, .. } = *self;
         let attempt = Attempt { ordinal: Ordinal(0), seq, action, replay, attempts, first_attempt_at: None };
-        notification_id(&self.compiled, &self.url, &attempt)
+        notification_id(&self.compiled, &self.url, &attempt).as_str().to_owned()
     }
 
     /// What it takes in memory, about.
@@ -250,15 +249,15 @@ impl Entry {
 
 impl Exchange {
     /// What is kept of a request and how it ended.
-    pub fn of(request: &Outgoing, ending: &Ending, excerpt: usize) -> Exchange {
+    pub fn of(request: &Request, ending: &Ending, excerpt: usize) -> Exchange {
         let whole = request.body();
         let body = whole[..whole.len().min(excerpt)].to_vec();
         let (answer_headers, answer, error) = match ending {
-            Ending::Answered(answer) => (shown(&answer.headers), answer.excerpt.clone(), None),
+            Ending::Answered(answer) => (shown(answer.fields.iter()), answer.excerpt.clone(), None),
             Ending::Failed { error, .. } => (Vec::new(), Vec::new(), Some(error.clone())),
         };
         Exchange {
-            headers: shown(request.headers()),
+            headers: shown(request.fields()),
             body,
             body_bytes: whole.len(),
             answer_headers,
@@ -276,10 +275,10 @@ impl Exchange {
 }
 
 /// Headers as they may be shown.
-fn shown(headers: &HeaderMap) -> Vec<(String, String)> {
+fn shown<'f>(fields: impl Iterator<Item = (&'f str, &'f [u8])>) -> Vec<(String, String)> {
     let text = |name: &str, value: &[u8]| match redact::is_secret(name) {
         true => redact::REDACTED.to_owned(),
         false => String::from_utf8_lossy(value).into_owned(),
     };
-    headers.iter().map(|(name, value)| (name.to_string(), text(name.as_str(), value.as_bytes()))).collect()
+    fields.map(|(name, value)| (name.to_owned(), text(name, value))).collect()
 }

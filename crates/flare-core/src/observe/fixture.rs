@@ -32,8 +32,7 @@ pub fn compiled(number: u64) -> Arc<Compiled> {
     };
     let spec = check(&draft, &resource, &limits).unwrap();
     let id = SubscriptionId::new(format!("sub_{number}"));
-    let agent = http::HeaderValue::from_static("test");
-    Arc::new(Compiled::new(id, SubscriptionNumber(number), 0, resource, spec, 1, &agent))
+    Arc::new(Compiled::new(id, SubscriptionNumber(number), 0, resource, spec, 1, "test"))
 }
 
 /// An attempt of it that failed, with a body of so many bytes.

@@ -8,7 +8,6 @@ use flare_model::ids::SubscriptionId;
 use flare_model::subscription::Limits;
 use flare_model::time::Timestamp;
 use flare_provider::Store;
-use http::HeaderValue;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -120,7 +119,7 @@ pub struct App {
     pub(super) vault: Vault,
     /// What subscriptions may ask for.
     pub(super) limits: Limits,
-    pub(super) user_agent: HeaderValue,
+    pub(super) user_agent: String,
     pub(super) notices: Notices,
     pub(super) rearrangements: Rearrangements,
     /// Changes of the catalog happen one after the other, so that memory and store agree.
@@ -142,8 +141,7 @@ impl App {
             default_concurrency: delivery.default_concurrency,
             maximum_concurrency: delivery.maximum_concurrency,
         };
-        let user_agent = HeaderValue::from_str(&config.http.client.user_agent.value())
-            .expect("the configuration checked the user agent");
+        let user_agent = config.http.client.user_agent.value().to_string();
         let (notices, noticed) = Notices::new();
         let (rearrangements, rearranged) = Rearrangements::new();
         let app = App {

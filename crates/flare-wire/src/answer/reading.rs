@@ -61,6 +61,11 @@ impl Reading {
         !matches!(self.stage, Stage::Head { .. })
     }
 
+    /// The status, when the head is there.
+    pub fn status(&self) -> Option<u16> {
+        self.has_head().then_some(self.answer.status)
+    }
+
     /// The answer, as far as it was read.
     pub fn into_answer(self) -> Answer {
         self.answer

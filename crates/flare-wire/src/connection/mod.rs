@@ -99,14 +99,15 @@ impl<S: Stream> Connection<S> {
         self.spare.clear();
     }
 
-    /// Sends a request and reads the answer; `head` is called when its head is there. Returns it and whether another
+    /// Sends a request and reads the answer; `head` is called with its status when its head is
+    /// there. Returns it and whether another
     /// request may follow; after an error none may. To be given up at any time by dropping it, after which none may
     /// follow either.
     pub async fn exchange(
         &mut self,
         request: Request,
         limits: ReadLimits,
-        head: impl FnOnce(),
+        head: impl FnOnce(u16),
     ) -> Result<(Answer, bool), Broken> {
         if !std::mem::replace(&mut self.open, false) {
             return Err(Broken::Spent);
@@ -121,10 +122,10 @@ impl<S: Stream> Connection<S> {
         };
         let reusable = poll_fn(|cx| {
             let polled = exchange.poll(cx);
-            if exchange.reading.has_head()
+            if let Some(status) = exchange.reading.status()
                 && let Some(head) = head.take()
             {
-                head();
+                head(status);
             }
             polled
         })

@@ -65,7 +65,7 @@ pub fn ours(script: Script, requests: usize) -> Vec<Outcome> {
     while outcomes.len() < requests {
         let request = Request::new(connection.take_room(), &beginning, |target| target.push('/'));
         let mut heads = 0;
-        let outcome = match run(connection.exchange(request, LIMITS, || heads += 1)) {
+        let outcome = match run(connection.exchange(request, LIMITS, |_| heads += 1)) {
             None => Outcome::Waits,
             Some(Err(broken)) => Outcome::Failed(our_kind(broken)),
             Some(Ok((answer, reusable))) => {

@@ -134,7 +134,7 @@ pub fn run<T>(future: impl Future<Output = T>) -> T {
 /// What is written of a request.
 pub fn bytes_of(request: Request) -> Vec<u8> {
     let mut told = Told::new([Read::AfterWrite]);
-    let _ = run(Connection::new(&mut told).exchange(request, LIMITS, || ()));
+    let _ = run(Connection::new(&mut told).exchange(request, LIMITS, |_| ()));
     told.wire()
 }
 

@@ -18,6 +18,7 @@ pub fn plan(
     destinations: &Destinations,
     report: Report,
 ) -> anyhow::Result<Plan> {
-    let dialler = Dialler::Tcp { destinations: destinations.clone(), tls: tls::client()? };
+    let tls = tls::client_trusting(&config.http.client.ca, "http.client.ca")?;
+    let dialler = Dialler::tcp(destinations.clone(), tls);
     Ok(Plan::new(config, config.delivery.thread_count(cores), store, clock, dialler, report))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flare_model::feed::Attempt;
-use http::header::HeaderName;
+use flare_wire::Room;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::journey::subscriber::passive::message::Message;
@@ -17,8 +17,6 @@ use crate::journey::worker::Worker;
 use crate::journey::worker::subscribers::Place;
 use crate::notification::change::Change;
 use crate::notification::message as notification;
-
-const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 
 /// Where a batch of leases goes, once they are durable.
 enum To {
@@ -171,26 +169,24 @@ impl Worker {
             self.subscribers[place].in_flight -= 1;
             let Some(token) = self.lease(place, lane, &attempt, lease) else { continue };
             // Whole: how it ends may be heard in another life, when nobody knows any more what was in it.
-            let (now, room) = (self.tools.clock.now(), http::HeaderMap::new());
+            let (now, room) = (self.tools.clock.now(), Room::default());
             let mut request = notification::request(&compiled, &change, &attempt, None, now, room);
             if let (Some(context), Some(tracer)) = (change.trace(), &self.tools.tracer) {
                 let first = attempt.attempts == 0 && attempt.replay == 0;
-                context.inject(tracer.leased(&compiled, context, first), request.headers_mut());
+                context.inject(tracer.leased(&compiled, context, first), &mut request);
             }
             if compiled.spec.keeps_state() {
                 self.forget_state(place, lane, attempt.ordinal);
             }
-            let (head, body) = request.into_parts();
-            let id =
-                head.headers.get(WEBHOOK_ID).and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();
+            let id = request.get(notification::WEBHOOK_ID.as_str()).unwrap_or_default();
+            let id = String::from_utf8_lossy(id).into_owned();
             messages.push(Message {
                 id,
                 document: change.document.url.to_string(),
                 action: attempt.action,
                 revision: change.document.revision.clone(),
                 token,
-                headers: head.headers,
-                body,
+                request,
             });
         }
         let documents = messages.iter().map(|message| (message.token.lane, message.token.ordinal)).collect();
@@ -237,6 +233,7 @@ mod tests {
     use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
     use flare_model::revision::Revision;
     use flare_model::time::Timestamp;
+    use flare_wire::{Beginning, Method, Request};
 
     fn message() -> Message {
         let token = Token {
@@ -250,15 +247,9 @@ mod tests {
         };
         let (id, document) = ("msg".to_owned(), "http://origin.test/1".to_owned());
         let (action, revision) = (Action::Create, Revision::Integer(1));
-        Message {
-            id,
-            document,
-            action,
-            revision,
-            token,
-            headers: Default::default(),
-            body: Default::default(),
-        }
+        let beginning = Beginning::new(Method::Post, "client.test", []).expect("a host");
+        let request = Request::new(Room::default(), &beginning, |path| path.push('/'));
+        Message { id, document, action, revision, token, request }
     }
 
     #[tokio::test]

@@ -5,18 +5,27 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use flare_model::time::Timestamp;
-use http::HeaderMap;
-use http_body_util::Full;
+use flare_wire::{Request, Room};
 
-use crate::journey::connection::{Broken, Connection};
+use crate::journey::connection::{Broken, Connection, DialTurn};
 use crate::journey::worker::hosts::TURN;
 use crate::journey::worker::job::Summons;
 use crate::journey::worker::moments::Lasted;
 use crate::journey::worker::{Tools, Worker};
 use crate::notification::ending::{Answer, Ending};
 use crate::notification::host::HostKey;
-use crate::notification::message::Outgoing;
 use crate::observe::Phases;
+
+/// The way to a host.
+#[derive(Default)]
+pub struct Link {
+    /// Once there is one.
+    connection: Option<Connection>,
+    /// The turn to open one; without it nobody is waited for.
+    dial: Option<DialTurn>,
+    /// How many bytes had gone over the connection before the last request.
+    before: u64,
+}
 
 /// The life of a connection to one host, from the first attempt until it has been idle for long.
 pub async fn courier(worker: Rc<RefCell<Worker>>, host: usize) {
@@ -25,9 +34,13 @@ pub async fn courier(worker: Rc<RefCell<Worker>>, host: usize) {
         (worker.tools.clone(), worker.hosts[host].key.clone())
     };
     let summons = Rc::new(Summons::default());
-    let mut connection = None;
+    let mut link = Link::default();
     let turn = tools.clock.monotonic() + TURN;
     loop {
+        // Before anything is taken: what has to wait for its turn to connect is not under way yet.
+        if link.connection.is_none() {
+            link.dial = Some(tools.dialler.turn().await);
+        }
         let job = worker.borrow_mut().next_job(host);
         match job {
             Some(job) => {
@@ -39,8 +52,7 @@ pub async fn courier(worker: Rc<RefCell<Worker>>, host: usize) {
                     job.notification.request(state, now, room)
                 };
                 let timeout = job.notification.compiled.spec.timeout;
-                let ending =
-                    deliver(&tools, &key, &mut connection, timeout, began, &mut phases, request).await;
+                let ending = deliver(&tools, &key, &mut link, timeout, began, &mut phases, request).await;
                 let now = tools.clock.monotonic();
                 let lasted = Lasted { began, since, until: now };
                 let spans = phases.end(now);
@@ -52,18 +64,19 @@ pub async fn courier(worker: Rc<RefCell<Worker>>, host: usize) {
                 if now >= turn && worker.borrow().hosts.busy_courier_should_leave(host) {
                     break;
                 }
-                if let (Ending::Answered(answer), Some(connection)) = (ending, &mut connection) {
-                    connection.give_room(answer.headers);
+                if let (Ending::Answered(answer), Some(connection)) = (ending, &mut link.connection) {
+                    connection.give_room(answer.into_room());
                 }
             }
             None => {
-                if !wait_for_work(&worker, host, &summons, &tools, &mut connection).await {
+                link.dial = None;
+                if !wait_for_work(&worker, host, &summons, &tools, &mut link.connection).await {
                     break;
                 }
             }
         }
     }
-    drop(connection);
+    drop(link);
     worker.borrow_mut().courier_left(host);
 }
 
@@ -111,23 +124,23 @@ async fn wait_for_work(
 pub async fn deliver(
     tools: &Tools,
     host: &HostKey,
-    connection: &mut Option<Connection>,
+    link: &mut Link,
     timeout: Duration,
     began: Timestamp,
     phases: &mut Phases,
-    request: impl Fn(bool, Timestamp, HeaderMap) -> Outgoing,
+    request: impl Fn(bool, Timestamp, Room) -> Request,
 ) -> Ending {
     let mut sent = false;
-    let attempt = exchange(tools, host, connection, began, phases, request, &mut sent);
+    let attempt = exchange(tools, host, link, began, phases, request, &mut sent);
     match tokio::time::timeout(timeout, attempt).await {
         Ok(Ok(ending)) => ending,
         Ok(Err(broken)) => {
-            *connection = None;
+            link.connection = None;
             let timed_out = matches!(&broken, Broken::Connect(e) if e.kind() == std::io::ErrorKind::TimedOut);
             Ending::Failed { error: broken.to_string(), sent, timed_out }
         }
         Err(_) => {
-            sent |= connection.take().is_some();
+            sent |= link.connection.take().is_some_and(|opened| opened.written() > link.before);
             let limit = flare_model::duration::HumanDuration(timeout);
             let error = format!("no answer within {limit}");
             Ending::Failed { error, sent, timed_out: true }
@@ -138,13 +151,14 @@ pub async fn deliver(
 async fn exchange(
     tools: &Tools,
     host: &HostKey,
-    connection: &mut Option<Connection>,
+    link: &mut Link,
     began: Timestamp,
     phases: &mut Phases,
-    request: impl Fn(bool, Timestamp, HeaderMap) -> Outgoing,
+    request: impl Fn(bool, Timestamp, Room) -> Request,
     sent: &mut bool,
 ) -> Result<Ending, Broken> {
     let mut now = began;
+    let Link { connection, dial, before } = link;
     loop {
         let opened = match connection {
             Some(opened) => opened,
@@ -152,44 +166,34 @@ async fn exchange(
                 let dialled = tokio::time::timeout(tools.limits.connect_timeout, tools.dialler.dial(host));
                 let timed_out = || std::io::Error::from(std::io::ErrorKind::TimedOut);
                 let since = tools.clock.monotonic();
-                let opened = dialled.await.map_err(|_| Broken::Connect(timed_out()))??;
+                let turn = dial.take().unwrap_or_else(DialTurn::free);
+                let opened = turn.open(dialled).await.map_err(|_| Broken::Connect(timed_out()))??;
                 phases.connected(since, tools.clock.monotonic());
                 // It is signed at the time it goes out, and connecting may have taken long.
                 now = tools.clock.now();
                 connection.insert(opened)
             }
         };
-        let written = opened.written();
-        let reused = opened.uses > 0;
+        *before = opened.written();
+        let reused = opened.uses() > 0;
         let request = request(*sent, now, opened.take_room());
         tools.desk.counts.sent.add(request.body().len() as u64);
-        let request = request.map(Full::new);
-        let head = || phases.answered(tools.clock.monotonic());
+        let head = |_status| phases.answered(tools.clock.monotonic());
         match opened.exchange(request, tools.read_limits, head).await {
             Ok((answer, usable)) => {
                 if !usable {
                     *connection = None;
                 }
-                return Ok(Ending::Answered(Answer { second: *sent, ..answer }));
+                return Ok(Ending::Answered(Answer::new(answer, *sent)));
             }
             Err(broken) => {
-                *sent |= opened.written() > written;
+                *sent |= opened.written() > *before;
                 *connection = None;
                 // The client closed an idle connection just as it was used: no failure, a new one is opened.
-                if !(reused && closed_silently(&broken)) {
-                    return Err(broken);
+                if !(reused && broken.closed_silently()) {
+                    return Err(broken.into());
                 }
             }
         }
     }
-}
-
-fn closed_silently(broken: &Broken) -> bool {
-    let Broken::Http(error) = broken else { return false };
-    let reset = std::error::Error::source(error)
-        .and_then(|cause| cause.downcast_ref::<std::io::Error>())
-        .is_some_and(|io| {
-            matches!(io.kind(), std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::BrokenPipe)
-        });
-    error.is_canceled() || error.is_closed() || error.is_incomplete_message() || reset
 }

@@ -4,9 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::Request;
-use http_body_util::Full;
+use flare_wire::Request;
 use tokio::sync::oneshot;
 
 use crate::journey::connection::Broken;
@@ -19,7 +17,7 @@ pub struct Errand {
     /// Where to.
     pub host: HostKey,
     /// What.
-    pub request: Request<Full<Bytes>>,
+    pub request: Request,
     /// How long it may take.
     pub timeout: Duration,
     /// The answer, or why there is none.
@@ -31,8 +29,8 @@ pub async fn run(tools: Arc<Tools>, errand: Errand) {
     let Errand { host, request, timeout, reply } = errand;
     let exchange = async {
         let mut connection = tools.dialler.dial(&host).await?;
-        let (answer, _) = connection.exchange(request, tools.read_limits, || ()).await?;
-        Ok::<Answer, Broken>(answer)
+        let (answer, _) = connection.exchange(request, tools.read_limits, |_| ()).await?;
+        Ok::<Answer, Broken>(Answer::new(answer, false))
     };
     let outcome = match tokio::time::timeout(timeout, exchange).await {
         Ok(outcome) => outcome.map_err(|broken| broken.to_string()),

@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use flare_model::feed::Attempt;
 use flare_model::time::Timestamp;
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use flare_wire::{Name, Request, Room};
 use tokio::sync::oneshot;
 
-use crate::journey::sending::courier::deliver;
+use crate::journey::sending::courier::{Link, deliver};
 use crate::journey::worker::Tools;
 use crate::notification::change::Change;
 use crate::notification::compiled::Compiled;
 use crate::notification::ending::Ending;
-use crate::notification::message::{self, Outgoing};
+use crate::notification::message;
 use crate::observe::{Phases, Spans};
 
-const FLARE_TEST: HeaderName = HeaderName::from_static("flare-test");
+const FLARE_TEST: Name<'static> = Name::fixed("flare-test");
 
 /// What to send.
 pub struct Trial {
@@ -33,7 +33,7 @@ pub struct Trial {
 /// How it went.
 pub struct Tried {
     /// As it was sent.
-    pub request: Outgoing,
+    pub request: Request,
     /// When it began.
     pub began: Timestamp,
     /// How it ended.
@@ -46,16 +46,16 @@ pub struct Tried {
 pub async fn run(tools: Arc<Tools>, trial: Box<Trial>, reply: oneshot::Sender<Tried>) {
     let began = tools.clock.now();
     let request = |_, now, room| {
-        let id = trial.id.clone();
-        let Trial { compiled, change, attempt, .. } = &*trial;
+        let Trial { compiled, change, attempt, id } = &*trial;
         let mut request = message::request_as(compiled, change, attempt, None, now, room, id);
-        request.headers_mut().insert(FLARE_TEST, HeaderValue::from_static("true"));
+        request.text(FLARE_TEST, "true");
         request
     };
     let host = &trial.compiled.requests[trial.attempt.action as usize].host;
     let mut phases = Phases::begin(tools.clock.monotonic());
     let timeout = trial.compiled.spec.timeout;
-    let ending = deliver(&tools, host, &mut None, timeout, began, &mut phases, request).await;
+    let link = &mut Link::default();
+    let ending = deliver(&tools, host, link, timeout, began, &mut phases, request).await;
     let spans = phases.end(tools.clock.monotonic());
-    let _ = reply.send(Tried { request: request(false, began, HeaderMap::new()), began, ending, spans });
+    let _ = reply.send(Tried { request: request(false, began, Room::default()), began, ending, spans });
 }

@@ -70,10 +70,10 @@ impl Thread {
             chance: Chance::from_seed(1),
             pages: Pages::new(store.documents, 10, 1 << 20),
             ledger: store.ledger,
-            dialler: Dialler::Tcp {
-                destinations: Destinations::new(&Default::default(), false),
-                tls: crate::tls::client().expect("TLS can be set up"),
-            },
+            dialler: Dialler::tcp(
+                Destinations::new(&Default::default(), false),
+                crate::tls::client().expect("TLS can be set up"),
+            ),
             epoch: 1,
             read_limits: ReadLimits { read: 1024, keep: 1024 },
             limits: LIMITS,

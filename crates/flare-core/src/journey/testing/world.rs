@@ -90,10 +90,10 @@ impl World {
             chance: Chance::of_machine(),
             pages: Pages::new(store.documents.clone(), small.limit, small.bytes),
             ledger: store.ledger.clone(),
-            dialler: Dialler::Tcp {
-                destinations: Destinations::new(&Default::default(), true),
-                tls: crate::tls::client().expect("TLS can be set up"),
-            },
+            dialler: Dialler::tcp(
+                Destinations::new(&Default::default(), true),
+                crate::tls::client().expect("TLS can be set up"),
+            ),
             epoch: 1,
             read_limits: ReadLimits { read: 0, keep: 0 },
             limits: limits_of(small),
@@ -156,8 +156,8 @@ impl World {
             maximum_concurrency: 100,
         };
         let spec = check(&draft, &self.resource, &limits).expect("it is right");
-        let (id, agent) = (SubscriptionId::new("sub"), http::HeaderValue::from_static("test"));
-        Arc::new(Compiled::new(id, number, filter_changes, self.resource.clone(), spec, 1, &agent))
+        let (id, agent) = (SubscriptionId::new("sub"), "test");
+        Arc::new(Compiled::new(id, number, filter_changes, self.resource.clone(), spec, 1, agent))
     }
 
     /// Says a document, or with no revision that it is gone.
@@ -219,7 +219,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 pub fn taken() -> Ending {
     Ending::Answered(Answer {
         status: 200,
-        headers: http::HeaderMap::new(),
+        fields: flare_wire::Fields::default(),
         excerpt: Vec::new(),
         second: false,
     })

@@ -5,20 +5,22 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::time::Timestamp;
+use flare_wire::{Beginning, Method, Name, Request, Room, Value};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
-use http::{HeaderValue, Method, Request, Uri};
-use http_body_util::Full;
+use http::Uri;
 use serde::Serialize;
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::notification::host::HostKey;
+use crate::notification::message::{WEBHOOK_ID, WEBHOOK_TIMESTAMP};
 use crate::observe::count::{Notice as Told, Post};
 use crate::operations::App;
+
+const USER_AGENT: Name<'static> = Name::fixed("user-agent");
+const CONTENT_TYPE: Name<'static> = Name::fixed("content-type");
 
 /// Posts under way at once.
 const AT_ONCE: usize = 8;
@@ -138,12 +140,13 @@ impl App {
         uri: Uri,
         mut notices: mpsc::Receiver<Notice>,
     ) {
-        let (host, room) = (HostKey::of(&uri), Semaphore::new(AT_ONCE));
+        let to = Operator { host: HostKey::of(&uri), beginning: self.notice_beginning(&uri), uri };
+        let room = Semaphore::new(AT_ONCE);
         let mut outbox = Outbox::default();
         let mut posting = FuturesUnordered::new();
         loop {
             while let Some(notice) = outbox.next() {
-                posting.push(self.post_notice(notice, &uri, &host, &room));
+                posting.push(self.post_notice(notice, &to, &room));
             }
             tokio::select! {
                 biased;
@@ -157,13 +160,7 @@ impl App {
     }
 
     /// Posts a notice or gives it up, and answers whom it was about.
-    async fn post_notice(
-        &self,
-        notice: Notice,
-        uri: &Uri,
-        host: &HostKey,
-        room: &Semaphore,
-    ) -> SubscriptionId {
+    async fn post_notice(&self, notice: Notice, to: &Operator, room: &Semaphore) -> SubscriptionId {
         let id = self.entropy.fresh_id("msg");
         let (attempts, timeout) = (self.config.notify.attempts, self.config.notify.timeout);
         let mut post = Post::Failed;
@@ -171,7 +168,7 @@ impl App {
             // Only while it is under way: one that waits for its next attempt takes no room.
             let answer = {
                 let _room = room.acquire().await;
-                self.journey.errand(host.clone(), self.notice_request(&notice, uri, &id), timeout).await
+                self.journey.errand(to.host.clone(), to.request(&notice, &id), timeout).await
             };
             match answer {
                 Ok(answer) if (200..300).contains(&answer.status) => {
@@ -195,19 +192,31 @@ impl App {
         notice.subscription
     }
 
-    fn notice_request(&self, notice: &Notice, uri: &Uri, id: &str) -> Request<Full<Bytes>> {
-        let body = serde_json::to_vec(notice).expect("a notice is plain data");
+    /// What every notice begins with.
+    fn notice_beginning(&self, uri: &Uri) -> Beginning {
         let authority = uri.authority().map_or("", |authority| authority.as_str());
-        let mut request = Request::new(Full::new(Bytes::from(body)));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = uri.path_and_query().map_or_else(Uri::default, |path| Uri::from(path.clone()));
-        let headers = request.headers_mut();
-        let text = |text: &str| HeaderValue::from_str(text).expect("checked with the configuration");
-        headers.insert(HOST, text(authority));
-        headers.insert(USER_AGENT, self.user_agent.clone());
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert("webhook-id", text(id));
-        headers.insert("webhook-timestamp", HeaderValue::from(notice.at.millis().div_euclid(1000)));
+        let fields = [(USER_AGENT, self.user_agent.as_str()), (CONTENT_TYPE, "application/json")];
+        let fields = fields.map(|(name, value)| {
+            (name, Value::new(value.as_bytes()).expect("checked with the configuration"))
+        });
+        Beginning::new(Method::Post, authority, fields).expect("checked with the configuration")
+    }
+}
+
+/// Where notices go.
+struct Operator {
+    host: HostKey,
+    beginning: Beginning,
+    uri: Uri,
+}
+
+impl Operator {
+    fn request(&self, notice: &Notice, id: &str) -> Request {
+        let target = self.uri.path_and_query().map_or("/", |target| target.as_str());
+        let mut request = Request::new(Room::default(), &self.beginning, |path| path.push_str(target));
+        request.text(WEBHOOK_ID, id);
+        request.number(WEBHOOK_TIMESTAMP, notice.at.millis().div_euclid(1000));
+        request.set_body(serde_json::to_vec(notice).expect("a notice is plain data").into());
         request
     }
 }

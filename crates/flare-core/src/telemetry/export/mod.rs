@@ -10,7 +10,6 @@ mod outage;
 mod spans;
 mod traces;
 mod transport;
-mod trust;
 mod way;
 
 use std::sync::Arc;

@@ -18,10 +18,10 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_util::task::TaskTracker;
 
-use super::{answer, trust};
+use super::answer;
 use crate::config::{Protocol, TelemetryConfig};
 use crate::notification::host::HostKey;
-use crate::version;
+use crate::{tls, version};
 
 /// The most of an answer that is read.
 const ANSWER_LIMIT: usize = 64 * 1024;
@@ -100,7 +100,10 @@ impl Transport {
     /// the rules for the addresses of clients do not apply to it.
     pub fn new(config: &TelemetryConfig) -> anyhow::Result<Transport> {
         let endpoint = config.endpoint.get().context("there is no endpoint")?;
-        let mut tls = rustls::ClientConfig::clone(&*trust::client(&config.certificate)?);
+        let mut tls = rustls::ClientConfig::clone(&*tls::client_trusting(
+            &config.certificate,
+            "telemetry.certificate",
+        )?);
         if config.protocol == Protocol::Grpc {
             tls.alpn_protocols = vec![b"h2".to_vec()];
         }

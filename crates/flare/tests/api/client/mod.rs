@@ -6,6 +6,7 @@ pub mod delivery;
 pub mod events;
 pub mod filters;
 pub mod history;
+pub mod https;
 pub mod order;
 pub mod patches;
 pub mod read_alike;

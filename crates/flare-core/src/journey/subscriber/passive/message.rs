@@ -3,13 +3,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use flare_model::feed::Action;
 use flare_model::revision::Revision;
 use flare_model::time::Timestamp;
-use http::HeaderMap;
+use flare_wire::Request;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::ser::{Error, SerializeMap};
+use serde::ser::Error;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -28,10 +27,8 @@ pub struct Message {
     pub revision: Revision,
     /// The lease.
     pub token: Token,
-    /// The headers that would have been sent.
-    pub headers: HeaderMap,
-    /// The body that would have been sent.
-    pub body: Bytes,
+    /// The request that would have been sent.
+    pub request: Request,
 }
 
 /// A notification on a lease.
@@ -62,17 +59,19 @@ struct View<'a> {
 }
 
 /// By name, a list of values each: as in a subscription's `endpoint.headers`.
-struct Headers<'a>(&'a HeaderMap);
+struct Headers<'a>(&'a Request);
 
 impl Serialize for Headers<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.keys_len()))?;
-        for name in self.0.keys() {
-            let values = self.0.get_all(name).iter();
-            let values: Vec<_> = values.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
-            map.serialize_entry(name.as_str(), &values)?;
+        let mut named: Vec<(&str, Vec<Cow<'_, str>>)> = Vec::new();
+        for (name, value) in self.0.fields() {
+            let value = String::from_utf8_lossy(value);
+            match named.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, values)) => values.push(value),
+                None => named.push((name, vec![value])),
+            }
         }
-        map.end()
+        serializer.collect_map(named)
     }
 }
 
@@ -89,9 +88,11 @@ impl JsonSchema for Message {
 impl Serialize for Message {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // Every body is JSON: the envelope, or the document, which was accepted as such.
-        let body = match self.body.is_empty() {
+        let body = match self.request.body().is_empty() {
             true => None,
-            false => Some(serde_json::from_slice::<&RawValue>(&self.body).map_err(S::Error::custom)?),
+            false => {
+                Some(serde_json::from_slice::<&RawValue>(self.request.body()).map_err(S::Error::custom)?)
+            }
         };
         let view = View {
             id: &self.id,
@@ -101,7 +102,7 @@ impl Serialize for Message {
             attempt: self.token.attempt,
             lease: self.token.to_string(),
             lease_expires_at: self.token.until,
-            headers: Headers(&self.headers),
+            headers: Headers(&self.request),
             body,
         };
         view.serialize(serializer)
