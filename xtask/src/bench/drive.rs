@@ -20,6 +20,8 @@ pub struct Workload {
     pub distinct: u64,
     /// Changes per second; 0: as fast as they are answered.
     pub rate: u64,
+    /// Whether clients speak TLS.
+    pub tls: bool,
 }
 
 impl Workload {
@@ -48,12 +50,12 @@ pub fn document(id: u64, revision: u64, sent: Duration) -> String {
 }
 
 /// Deliveries per second of a plain client on `connections` connections.
-pub async fn raw(sink: &Sink, connections: usize, requests: u64) -> anyhow::Result<f64> {
+pub async fn raw(address: &str, connections: usize, requests: u64) -> anyhow::Result<f64> {
     let next = Arc::new(AtomicU64::new(0));
     let began = Instant::now();
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..connections {
-        let (next, address) = (next.clone(), sink.address.clone());
+        let (next, address) = (next.clone(), address.to_owned());
         tasks.spawn(async move {
             let mut connection = Connection::open(&address).await?;
             loop {
@@ -69,6 +71,27 @@ pub async fn raw(sink: &Sink, connections: usize, requests: u64) -> anyhow::Resu
         done??;
     }
     Ok(requests as f64 / began.elapsed().as_secs_f64())
+}
+
+/// Processor time of the same client for each request, in microseconds: on a thread of its own, which does nothing else.
+pub async fn raw_alone(address: String, connections: usize, requests: u64) -> anyhow::Result<f64> {
+    let (reply, answer) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let measure = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let before = thread_time()?;
+            runtime.block_on(raw(&address, connections, requests))?;
+            anyhow::Ok((thread_time()? - before).as_secs_f64() * 1e6 / requests as f64)
+        };
+        let _ = reply.send(measure());
+    });
+    answer.await.context("the plain client does not panic")?
+}
+
+/// What this thread has used of the processor, which Linux counts in nanoseconds.
+fn thread_time() -> anyhow::Result<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    Ok(Duration::from_nanos(text.split(' ').next().context("a time")?.parse()?))
 }
 
 /// Creates the resource of all workloads; answers the path of its subscriptions.
@@ -94,7 +117,7 @@ pub async fn create_subscription(flare: &Flare, path: &str, url: &str) -> anyhow
 pub async fn run(flare: &Flare, sink: &Sink, load: &Workload, limit: Duration) -> anyhow::Result<Measured> {
     let path = create_resource(flare).await?;
     for client in 0..load.subscriptions {
-        create_subscription(flare, &path, &format!("http://{}/{client}/{{id}}", sink.address)).await?;
+        create_subscription(flare, &path, &format!("{}/{client}/{{id}}", sink.base())).await?;
     }
     let cpu = flare.cpu()?;
     let (began, began_at) = (Instant::now(), now());

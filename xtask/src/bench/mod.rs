@@ -6,6 +6,7 @@ mod http;
 mod process;
 mod scenarios;
 mod sink;
+mod tls;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,6 +19,7 @@ pub use process::target;
 use drive::{Measured, Workload};
 use process::Flare;
 use sink::Sink;
+use tls::Identity;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -41,25 +43,28 @@ pub struct Args {
     scenarios: bool,
 }
 
-const WORKLOADS: [Workload; 6] = [
-    Workload {
-        name: "a",
-        about: "1 client, new documents",
-        subscriptions: 1,
-        changes: 20_000,
-        distinct: 0,
-        rate: 0,
-    },
-    Workload { name: "b", about: "10 clients", subscriptions: 10, changes: 5_000, distinct: 0, rate: 0 },
-    Workload { name: "c", about: "100 clients", subscriptions: 100, changes: 1_000, distinct: 0, rate: 0 },
-    Workload { name: "d", about: "1000 clients", subscriptions: 1_000, changes: 100, distinct: 0, rate: 0 },
+const C: Workload = Workload {
+    name: "c",
+    about: "100 clients",
+    subscriptions: 100,
+    changes: 1_000,
+    distinct: 0,
+    rate: 0,
+    tls: false,
+};
+
+const WORKLOADS: [Workload; 7] = [
+    Workload { name: "a", about: "1 client, new documents", subscriptions: 1, changes: 20_000, ..C },
+    Workload { name: "b", about: "10 clients", subscriptions: 10, changes: 5_000, ..C },
+    C,
+    Workload { name: "d", about: "1000 clients", subscriptions: 1_000, changes: 100, ..C },
     Workload {
         name: "e",
         about: "10 clients, 200 changes/s",
         subscriptions: 10,
         changes: 2_000,
-        distinct: 0,
         rate: 200,
+        ..C
     },
     Workload {
         name: "f",
@@ -67,8 +72,9 @@ const WORKLOADS: [Workload; 6] = [
         subscriptions: 10,
         changes: 1_500,
         distinct: 100,
-        rate: 0,
+        ..C
     },
+    Workload { name: "g", about: "100 clients over TLS", tls: true, ..C },
 ];
 
 /// Runs the workloads and prints the table.
@@ -117,6 +123,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 struct Round {
     measured: Measured,
     raw: f64,
+    /// Processor time of the plain client for each request.
+    raw_micros: f64,
 }
 
 impl Round {
@@ -130,21 +138,25 @@ impl Round {
 fn median(mut rounds: Vec<Round>) -> Round {
     rounds.sort_by(|a, b| a.measured.cpu_micros.total_cmp(&b.measured.cpu_micros));
     let cpu_micros = rounds[rounds.len() / 2].measured.cpu_micros;
+    rounds.sort_by(|a, b| a.raw_micros.total_cmp(&b.raw_micros));
+    let raw_micros = rounds[rounds.len() / 2].raw_micros;
     rounds.sort_by(|a, b| a.of_raw().total_cmp(&b.of_raw()));
     let mut middle = rounds.swap_remove(rounds.len() / 2);
     middle.measured.cpu_micros = cpu_micros;
+    middle.raw_micros = raw_micros;
     middle
 }
 
 fn print_header() {
     println!(
-        "{:<3} {:<30} {:>9} {:>11} {:>7} {:>9} {:>8} {:>8} {:>6} {:>5} {:>6} {:>7}",
+        "{:<3} {:<30} {:>9} {:>11} {:>7} {:>9} {:>7} {:>8} {:>8} {:>6} {:>5} {:>6} {:>7}",
         "",
         "workload",
         "puts/s",
         "deliver/s",
         "of raw",
         "cpu µs",
+        "raw µs",
         "p50 ms",
         "p99 ms",
         "lost",
@@ -157,13 +169,14 @@ fn print_header() {
 fn print_line(workload: &Workload, what: &str, round: &Round) {
     let measured = &round.measured;
     println!(
-        "{:<3} {:<30} {:>9.0} {:>11.0} {:>7.2} {:>9.1} {:>8.2} {:>8.2} {:>6} {:>5} {:>6} {:>7.0}",
+        "{:<3} {:<30} {:>9.0} {:>11.0} {:>7.2} {:>9.1} {:>7.1} {:>8.2} {:>8.2} {:>6} {:>5} {:>6} {:>7.0}",
         workload.name,
         what,
         measured.puts,
         measured.deliveries,
         round.of_raw(),
         measured.cpu_micros,
+        round.raw_micros,
         measured.p50.as_secs_f64() * 1e3,
         measured.p99.as_secs_f64() * 1e3,
         measured.lost,
@@ -174,11 +187,15 @@ fn print_line(workload: &Workload, what: &str, round: &Round) {
 }
 
 async fn round(binary: &Path, workload: &Workload) -> anyhow::Result<Round> {
-    let sink = Sink::start().await.context("starting the sink")?;
-    let raw = drive::raw(&sink, 64, 50_000).await?;
-    sink.reset();
-    let flare = Flare::start(binary).await?;
+    let plain = Sink::start(None).await.context("starting the sink")?;
+    let raw = drive::raw(&plain.address, 64, 50_000).await?;
+    let raw_micros = drive::raw_alone(plain.address.clone(), 64, 50_000).await?;
+    let folder = binary.parent().context("the binary is in a folder")?;
+    let identity = workload.tls.then(|| Identity::new(folder)).transpose()?;
+    let sink = Sink::start(identity).await.context("starting the sink")?;
+    let authority = sink.identity.as_ref().map(|identity| &*identity.authority);
+    let flare = Flare::start_trusting(binary, authority).await?;
     let measured = drive::run(&flare, &sink, workload, Duration::from_secs(120)).await?;
     flare.stop().await?;
-    Ok(Round { measured, raw })
+    Ok(Round { measured, raw, raw_micros })
 }

@@ -13,6 +13,8 @@ pub struct Flare {
     child: Child,
     pub address: String,
     data: PathBuf,
+    /// A file of authorities that it trusts in place of the public ones.
+    authority: Option<PathBuf>,
 }
 
 /// Builds the release binary and says where it is.
@@ -35,26 +37,32 @@ pub fn target() -> anyhow::Result<PathBuf> {
 
 impl Flare {
     pub async fn start(binary: &Path) -> anyhow::Result<Flare> {
+        Flare::start_trusting(binary, None).await
+    }
+
+    /// The same, with clients that an authority of their own vouches for.
+    pub async fn start_trusting(binary: &Path, authority: Option<&Path>) -> anyhow::Result<Flare> {
         // Beside the binary: a temporary directory may be in memory, where an fsync costs nothing.
         let data = binary.with_file_name(format!("bench-data-{}", std::process::id()));
         if data.exists() {
             std::fs::remove_dir_all(&data)?;
         }
-        Flare::start_on(binary, data).await
+        Flare::start_on(binary, data, authority.map(Path::to_owned)).await
     }
 
-    async fn start_on(binary: &Path, data: PathBuf) -> anyhow::Result<Flare> {
+    async fn start_on(binary: &Path, data: PathBuf, authority: Option<PathBuf>) -> anyhow::Result<Flare> {
         let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let address = format!("127.0.0.1:{port}");
         let child = Command::new(binary)
             .args(["start", "--addr", &address, "--data"])
             .arg(&data)
             .env("FLARE_LOG_LEVEL", "error")
+            .envs(authority.as_ref().map(|file| ("FLARE_HTTP_CLIENT_CA", file)))
             .stdin(Stdio::null())
             .kill_on_drop(true)
             .spawn()
             .context("starting flare")?;
-        let flare = Flare { child, address, data };
+        let flare = Flare { child, address, data, authority };
         for _ in 0..500 {
             if let Ok(mut connection) = Connection::open(&flare.address).await
                 && connection.send("GET", "/readyz", "").await.is_ok_and(|answer| answer.status == 200)
@@ -100,7 +108,7 @@ impl Flare {
     pub async fn kill_and_restart(mut self, binary: &Path) -> anyhow::Result<(Flare, Duration)> {
         self.child.kill().await?;
         let began = std::time::Instant::now();
-        let flare = Flare::start_on(binary, self.data).await?;
+        let flare = Flare::start_on(binary, self.data, self.authority).await?;
         Ok((flare, began.elapsed()))
     }
 

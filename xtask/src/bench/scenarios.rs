@@ -21,7 +21,7 @@ pub async fn run(binary: &Path, quick: bool) -> anyhow::Result<()> {
 }
 
 fn changes(count: u64) -> Workload {
-    Workload { name: "", about: "", subscriptions: 0, changes: count, distinct: 0, rate: 0 }
+    Workload { name: "", about: "", subscriptions: 0, changes: count, distinct: 0, rate: 0, tls: false }
 }
 
 /// CPU per change of so many changes.
@@ -127,7 +127,7 @@ async fn hanging(binary: &Path, clients: u64) -> anyhow::Result<()> {
     let load = Workload { subscriptions: 1, rate: 200, ..changes(2_000) };
     let mut p99 = Vec::new();
     for hang in [0, clients] {
-        let (flare, sink) = (Flare::start(binary).await?, Sink::start().await?);
+        let (flare, sink) = (Flare::start(binary).await?, Sink::start(None).await?);
         let path = drive::create_resource(&flare).await?;
         let mut listeners = Vec::new();
         for client in 0..hang {

@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
 
 use super::http::{find, length};
+use super::tls::Identity;
 
 pub struct Sink {
     pub address: String,
+    /// What it shows to whoever speaks TLS to it.
+    pub identity: Option<Identity>,
     seen: Arc<Mutex<Seen>>,
 }
 
@@ -66,30 +69,42 @@ pub fn now() -> Duration {
 }
 
 impl Sink {
-    pub async fn start() -> anyhow::Result<Sink> {
+    pub async fn start(identity: Option<Identity>) -> anyhow::Result<Sink> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let acceptor = identity.as_ref().map(Identity::acceptor);
         let address = listener.local_addr()?.to_string();
         let seen = Arc::new(Mutex::new(Seen::default()));
         let counting = seen.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, counting.clone()));
+                let _ = stream.set_nodelay(true);
+                match &acceptor {
+                    None => tokio::spawn(serve(stream, counting.clone())),
+                    Some(acceptor) => tokio::spawn(serve_tls(acceptor.accept(stream), counting.clone())),
+                };
             }
         });
-        Ok(Sink { address, seen })
+        Ok(Sink { address, identity, seen })
+    }
+
+    /// Where clients are.
+    pub fn base(&self) -> String {
+        let scheme = if self.identity.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
     }
 
     pub fn seen<T>(&self, look: impl FnOnce(&mut Seen) -> T) -> T {
         look(&mut self.seen.lock().expect("the sink does not panic"))
     }
+}
 
-    pub fn reset(&self) {
-        self.seen(|seen| *seen = Seen::default());
+async fn serve_tls(accepting: tokio_rustls::Accept<tokio::net::TcpStream>, seen: Arc<Mutex<Seen>>) {
+    if let Ok(stream) = accepting.await {
+        serve(stream, seen).await;
     }
 }
 
-async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Seen>>) {
-    let _ = stream.set_nodelay(true);
+async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, seen: Arc<Mutex<Seen>>) {
     let mut buffer = Vec::with_capacity(8192);
     loop {
         while let Some(head) = find(&buffer, b"\r\n\r\n") {
