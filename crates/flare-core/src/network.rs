@@ -5,15 +5,16 @@
 //! address, and dials an address that was checked.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use crate::config::{Cidr, NetworkConfig};
+use crate::config::{Cidr, NetworkConfig, Port};
 
 /// Which destinations may be reached.
 #[derive(Debug, Clone)]
 pub struct Destinations {
     allow: Vec<Cidr>,
     deny: Vec<Cidr>,
+    deny_ports: Vec<Port>,
     api_is_loopback: bool,
 }
 
@@ -21,7 +22,7 @@ pub struct Destinations {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refused {
     /// The address that was asked about.
-    pub address: IpAddr,
+    pub address: SocketAddr,
     /// Why.
     pub reason: Reason,
 }
@@ -31,6 +32,8 @@ pub struct Refused {
 pub enum Reason {
     /// It is in a range of `network.deny`.
     Denied(Cidr),
+    /// Its port is one of `network.deny-ports`.
+    Port,
     /// This machine.
     Loopback,
     /// A private network, the ones that translate to one included.
@@ -101,16 +104,20 @@ impl Destinations {
     /// The rules of a configuration. Where only this machine can reach the API, whoever uses it could also reach this
     /// machine's networks without it, so these are open.
     pub fn new(config: &NetworkConfig, api_is_loopback: bool) -> Self {
-        Self { allow: config.allow.clone(), deny: config.deny.clone(), api_is_loopback }
+        let NetworkConfig { allow, deny, deny_ports } = config.clone();
+        Self { allow, deny, deny_ports, api_is_loopback }
     }
 
-    /// Whether the address may be dialled. A denied range always wins. An address that carries an IPv4 address is
+    /// Whether the address may be dialled. A denied range or port always wins. An address that carries an IPv4 address is
     /// judged by what it carries, and denied by either.
-    pub fn check(&self, address: IpAddr) -> Result<(), Refused> {
-        let real = carried(address);
+    pub fn check(&self, address: SocketAddr) -> Result<(), Refused> {
+        let (ip, real) = (address.ip(), carried(address.ip()));
         let refused = |reason| Err(Refused { address, reason });
-        if let Some(range) = self.deny.iter().find(|range| range.contains(address) || range.contains(real)) {
+        if let Some(range) = self.deny.iter().find(|range| range.contains(ip) || range.contains(real)) {
             return refused(Reason::Denied(*range));
+        }
+        if self.deny_ports.contains(&Port(address.port())) {
+            return refused(Reason::Port);
         }
         if self.allow.iter().any(|range| range.contains(real)) {
             return Ok(());
@@ -123,6 +130,40 @@ impl Destinations {
             Some(reason) => refused(reason),
         }
     }
+}
+
+/// The address that a host already is, in whatever form: resolvers take `127.1`, `2130706433`, `0x7f.1` and `0177.0.0.1`
+/// for addresses and ask nobody.
+pub fn literal(host: &str) -> Option<IpAddr> {
+    let host = host.strip_suffix('.').unwrap_or(host);
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    if let Ok(address) = bare.parse() {
+        return Some(address);
+    }
+    let parts: Vec<u64> = host.split('.').map(number).collect::<Option<_>>()?;
+    let (last, first) = parts.split_last().filter(|(_, first)| first.len() < 4)?;
+    // The last part fills what the ones before it leave.
+    let room = 8 * (4 - first.len() as u32);
+    if *last >= 1 << room || first.iter().any(|part| *part > 255) {
+        return None;
+    }
+    let high = first.iter().fold(0, |high, part| high << 8 | part);
+    u32::try_from(high << room | last).ok().map(|bits| IpAddr::V4(Ipv4Addr::from_bits(bits)))
+}
+
+/// A number as C writes it: decimal, octal after a 0, hexadecimal after 0x.
+fn number(text: &str) -> Option<u64> {
+    let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => (digits, 16),
+        None if text.len() > 1 && text.starts_with('0') => (&text[1..], 8),
+        None => (text, 10),
+    };
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    // `0x` alone is 0 to some.
+    if digits.is_empty() && radix == 16 {
+        return Some(0);
+    }
+    u64::from_str_radix(digits, radix).ok().filter(|_| is_number)
 }
 
 /// The address where packets to this one end: the IPv4 address inside a mapped, a NAT64 or a 6to4 address.
@@ -146,6 +187,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Denied(range) => return write!(f, "an address of {range}, which network.deny refuses"),
+            Self::Port => "an address whose port network.deny-ports refuses",
             Self::Loopback => "a loopback address",
             Self::Private => "a private address",
             Self::Shared => "an address of carrier-grade NAT",
@@ -162,8 +204,11 @@ impl fmt::Display for Reason {
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let remedy = if matches!(self.reason, Reason::Denied(_)) { "" } else { " and not in network.allow" };
-        write!(f, "{} is {}{remedy}", self.address, self.reason)
+        match self.reason {
+            Reason::Port => write!(f, "{} is {}", self.address, self.reason),
+            Reason::Denied(_) => write!(f, "{} is {}", self.address.ip(), self.reason),
+            _ => write!(f, "{} is {} and not in network.allow", self.address.ip(), self.reason),
+        }
     }
 }
 
@@ -175,11 +220,15 @@ mod tests {
 
     fn destinations(allow: &[&str], deny: &[&str], api_is_loopback: bool) -> Destinations {
         let ranges = |ranges: &[&str]| ranges.iter().map(|range| range.parse().unwrap()).collect();
-        Destinations::new(&NetworkConfig { allow: ranges(allow), deny: ranges(deny) }, api_is_loopback)
+        let config = NetworkConfig { allow: ranges(allow), deny: ranges(deny), ..Default::default() };
+        Destinations::new(&config, api_is_loopback)
     }
 
     fn reason(destinations: &Destinations, address: &str) -> Option<Reason> {
-        destinations.check(address.parse().unwrap()).err().map(|refused| refused.reason)
+        destinations
+            .check((address.parse::<IpAddr>().unwrap(), 443).into())
+            .err()
+            .map(|refused| refused.reason)
     }
 
     #[test]
@@ -301,8 +350,49 @@ mod tests {
     #[test]
     fn a_refusal_names_the_address_and_the_reason() {
         let denied = destinations(&[], &["1.0.0.0/8"], false);
-        let refused = |address: &str| denied.check(address.parse().unwrap()).unwrap_err().to_string();
+        let refused = |address: &str| {
+            denied.check((address.parse::<IpAddr>().unwrap(), 80).into()).unwrap_err().to_string()
+        };
         assert_eq!(refused("10.0.0.1"), "10.0.0.1 is a private address and not in network.allow");
         assert_eq!(refused("1.1.1.1"), "1.1.1.1 is an address of 1.0.0.0/8, which network.deny refuses");
+    }
+
+    #[test]
+    fn a_denied_port_is_refused_wherever_it_is() {
+        let config = NetworkConfig { deny_ports: vec![Port(25)], ..Default::default() };
+        let ports = Destinations::new(&config, true);
+        assert!(ports.check("1.1.1.1:443".parse().unwrap()).is_ok());
+        let refused = ports.check("127.0.0.1:25".parse().unwrap()).unwrap_err();
+        assert_eq!(refused.to_string(), "127.0.0.1:25 is an address whose port network.deny-ports refuses");
+    }
+
+    #[test]
+    fn whatever_a_resolver_takes_for_an_address_is_one() {
+        for (host, expected) in [
+            ("127.0.0.1", Some("127.0.0.1")),
+            ("127.1", Some("127.0.0.1")),
+            ("127.0.1", Some("127.0.0.1")),
+            ("2130706433", Some("127.0.0.1")),
+            ("0x7f000001", Some("127.0.0.1")),
+            ("0X7F.1", Some("127.0.0.1")),
+            ("0177.0.0.1", Some("127.0.0.1")),
+            ("017700000001", Some("127.0.0.1")),
+            ("0x7f.0.0.0x1.", Some("127.0.0.1")),
+            ("0", Some("0.0.0.0")),
+            ("0xa9fea9fe", Some("169.254.169.254")),
+            ("169.254.43518", Some("169.254.169.254")),
+            ("[::1]", Some("::1")),
+            ("::ffff:7f00:1", Some("::ffff:127.0.0.1")),
+            ("4294967296", None),
+            ("256.1.1.1", None),
+            ("1.2.3.4.5", None),
+            ("1..2", None),
+            ("09.1", None),
+            ("example.com", None),
+            ("0x7g.1", None),
+            ("", None),
+        ] {
+            assert_eq!(literal(host), expected.map(|address| address.parse().unwrap()), "{host}");
+        }
     }
 }

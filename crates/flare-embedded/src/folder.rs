@@ -1,12 +1,16 @@
 //! The folder of a database: a path comes in, the only right to use it goes out.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::os::unix::fs::MetadataExt as _;
+use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use flare_provider::{ErrorKind, ProviderError, Result};
 
 const OPERATION: &str = "embedded.open";
+
+/// Who may look into the folder, and into its files: their owner.
+const FOLDER: u32 = 0o700;
+const FILE: u32 = 0o600;
 
 /// A folder that no other process uses, for as long as this lives. The operating system lets go of it when the
 /// process ends, however it ends.
@@ -31,12 +35,16 @@ impl Folder {
             let detail = format!("{what} {}", path.display());
             ProviderError::new(ErrorKind::Unavailable, OPERATION, detail).because(error)
         };
-        std::fs::create_dir_all(path).map_err(|error| failed("cannot make the folder", error))?;
-        let mut options = OpenOptions::new();
-        let lock = options.create(true).truncate(false).write(true).open(path.join("lock"));
+        let mut folders = DirBuilder::new();
+        let made = folders.recursive(true).mode(FOLDER).create(path);
+        made.map_err(|error| failed("cannot make the folder", error))?;
+        let lock = its_owners_alone(&path.join("lock"));
         let lock = lock.map_err(|error| failed("cannot write in the folder", error))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Some(Folder { path: path.to_owned(), _lock: lock })),
+            Ok(()) => {
+                tighten(path).map_err(|error| failed("cannot keep others out of the folder", error))?;
+                Ok(Some(Folder { path: path.to_owned(), _lock: lock }))
+            }
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(failed("cannot lock the folder", error)),
         }
@@ -46,6 +54,38 @@ impl Folder {
     pub fn database(&self) -> PathBuf {
         database(&self.path)
     }
+}
+
+/// Opens a file to write, made where it is missing.
+fn its_owners_alone(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().create(true).truncate(false).write(true).mode(FILE).open(path)
+}
+
+/// Takes from everybody but the owner what an earlier version, or a copy, has left to them. The database is made here, so
+/// that it never was anybody else's; SQLite gives the files beside it the same mode.
+fn tighten(folder: &Path) -> std::io::Result<()> {
+    drop(its_owners_alone(&database(folder))?);
+    let mut tightened = narrow(folder, FOLDER)?;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            tightened |= narrow(&entry.path(), FILE)?;
+        }
+    }
+    if tightened {
+        tracing::warn!(path = %folder.display(), "others could read the data; now only its owner can");
+    }
+    Ok(())
+}
+
+/// Whether a mode gave others more than it should; then it does no longer.
+fn narrow(path: &Path, most: u32) -> std::io::Result<bool> {
+    let mode = std::fs::metadata(path)?.permissions().mode() & 0o7777;
+    if mode & 0o077 == 0 {
+        return Ok(false);
+    }
+    std::fs::set_permissions(path, Permissions::from_mode(mode & most))?;
+    Ok(true)
 }
 
 /// A file by its path and by what it is: whether the path still leads to it can be asked.

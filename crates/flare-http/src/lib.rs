@@ -3,6 +3,7 @@
 
 mod about;
 pub mod body;
+mod browser;
 mod debug;
 mod documents;
 pub mod error;
@@ -15,6 +16,7 @@ pub mod page;
 pub mod profile;
 pub mod query;
 mod resources;
+mod seats;
 pub mod server;
 mod site;
 mod stall;

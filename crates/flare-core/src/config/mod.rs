@@ -14,6 +14,7 @@ mod secret;
 mod section;
 mod setting;
 pub mod show;
+mod site;
 mod size;
 mod telemetry;
 mod validate;
@@ -32,6 +33,8 @@ pub use {
     load::{Entry, Loaded},
     problem::{Origin, Problem},
     secret::{KEY_BYTES, SecretKey, Token, parse_key},
+    setting::Port,
+    site::{HostName, WebOrigin},
     size::ByteSize,
     telemetry::{Attributes, CertificateFile, ExportHeaders, Protocol, Ratio, ServiceName},
 };

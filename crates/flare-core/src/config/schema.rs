@@ -9,6 +9,8 @@ use super::choice::{LogFormat, LogLevel, LogOutput, Store, UserAgent, WebhookUrl
 use super::cidr::Cidr;
 use super::secret::{SecretKey, Token};
 use super::section::section;
+use super::setting::Port;
+use super::site::{HostName, WebOrigin};
 use super::size::ByteSize;
 use super::telemetry::{Attributes, CertificateFile, ExportHeaders, Protocol, Ratio, ServiceName};
 
@@ -95,6 +97,14 @@ section! {
         header_limit: ByteSize = ByteSize::kb(16), in ByteSize::bytes(8192)..=ByteSize::mb(1);
         /// Connections open at once; further ones wait to be accepted.
         max_connections: usize = 4096, in 1..=1_000_000;
+        /// Of these, how many one address may have open; 0: all of them.
+        connections_per_peer: usize = 1024, in 0..=1_000_000;
+        /// Connections beyond these, for questions about health and for metrics alone.
+        spare_connections: usize = 16, in 0..=1024;
+        /// Names by which it may be asked for while there is no authentication, besides addresses and `localhost`.
+        hosts: Vec<HostName> = Vec::new();
+        /// Origins whose pages may use the API from a browser, besides its own.
+        cors: Vec<WebOrigin> = Vec::new();
         /// Threads of the API, 0 to choose; see [`HttpServerConfig::thread_count`].
         threads: usize = 0, in 0..=256;
         /// Whether it may listen beyond loopback without authentication.
@@ -147,6 +157,8 @@ section! {
         allow: Vec<Cidr> = Vec::new();
         /// Ranges that are never reached, whatever else says.
         deny: Vec<Cidr> = Vec::new();
+        /// Ports that are never reached, wherever they are.
+        deny_ports: Vec<Port> = Vec::new();
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use flare_model::duration::HumanDuration;
@@ -122,28 +123,83 @@ impl Setting for PathBuf {
     }
 }
 
-impl Setting for Vec<Cidr> {
+/// What a list of the configuration is made of. Its text has no comma.
+pub trait Listed: Clone + PartialOrd + FromStr<Err = String> + ToString {
+    /// What the list is, in words, to follow "expected".
+    const FORM: &'static str;
+    /// An example of the list as it is written in the file.
+    const EXAMPLE: &'static str;
+
+    /// The text of an entry in the file.
+    fn from_entry(entry: &toml::Value) -> Option<String> {
+        entry.as_str().map(str::to_owned)
+    }
+
+    /// The entry as it may be written in the file.
+    fn to_entry(&self) -> toml::Value {
+        self.to_string().into()
+    }
+}
+
+impl Listed for Cidr {
     const FORM: &'static str = "a list of address ranges";
-    const EXAMPLE: Option<&'static str> = Some(r#"["10.0.0.0/8", "fd00::/8"]"#);
+    const EXAMPLE: &'static str = r#"["10.0.0.0/8", "fd00::/8"]"#;
+}
+
+/// The port of an address. In a file it is a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Port(pub u16);
+
+impl FromStr for Port {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let port = text.parse().ok().filter(|port| *port > 0);
+        port.map(Self).ok_or_else(|| format!("{text:?} is no port: write a number from 1 to 65535"))
+    }
+}
+
+impl std::fmt::Display for Port {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Listed for Port {
+    const FORM: &'static str = "a list of ports";
+    const EXAMPLE: &'static str = "[25, 587]";
+
+    fn from_entry(entry: &toml::Value) -> Option<String> {
+        entry.as_integer().map(|port| port.to_string())
+    }
+
+    fn to_entry(&self) -> toml::Value {
+        i64::from(self.0).into()
+    }
+}
+
+impl<T: Listed> Setting for Vec<T> {
+    const FORM: &'static str = T::FORM;
+    const EXAMPLE: Option<&'static str> = Some(T::EXAMPLE);
 
     /// Comma separated, or a list as in the file, so that an environment variable can also say `[]`.
     fn from_text(text: &str) -> Result<Self, Unfit> {
         if text.trim_start().starts_with('[') {
             return Self::from_toml(&text.trim().parse::<toml::Value>().map_err(|_| Unfit::Form)?);
         }
-        text.split(',').map(|range| range.trim().parse().map_err(Unfit::Because)).collect()
+        text.split(',').map(|entry| entry.trim().parse().map_err(Unfit::Because)).collect()
     }
 
     fn from_toml(value: &toml::Value) -> Result<Self, Unfit> {
-        let ranges = value.as_array().ok_or(Unfit::Form)?;
-        ranges
+        let entries = value.as_array().ok_or(Unfit::Form)?;
+        entries
             .iter()
-            .map(|range| range.as_str().ok_or(Unfit::Form)?.parse().map_err(Unfit::Because))
+            .map(|entry| T::from_entry(entry).ok_or(Unfit::Form)?.parse().map_err(Unfit::Because))
             .collect()
     }
 
     fn to_toml(&self) -> toml::Value {
-        self.iter().map(ToString::to_string).collect::<Vec<_>>().into()
+        toml::Value::Array(self.iter().map(T::to_entry).collect())
     }
 }
 

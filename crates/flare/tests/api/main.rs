@@ -16,4 +16,5 @@ mod insight;
 mod openapi;
 mod origin;
 mod passive;
+mod safety;
 mod trouble;

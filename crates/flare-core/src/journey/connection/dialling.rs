@@ -23,7 +23,7 @@ pub struct Dialling(Arc<Semaphore>);
 
 /// Somebody's turn to open a connection.
 pub struct DialTurn {
-    _place: Option<OwnedSemaphorePermit>,
+    place: Option<OwnedSemaphorePermit>,
 }
 
 impl Default for Dialling {
@@ -35,20 +35,20 @@ impl Default for Dialling {
 impl Dialling {
     /// Waits for a turn.
     pub async fn turn(&self) -> DialTurn {
-        DialTurn { _place: self.0.clone().acquire_owned().await.ok() }
+        DialTurn { place: self.0.clone().acquire_owned().await.ok() }
     }
 }
 
 impl DialTurn {
     /// A turn that nobody had to wait for.
     pub fn free() -> DialTurn {
-        DialTurn { _place: None }
+        DialTurn { place: None }
     }
 
     /// Opens a connection in this turn.
     pub async fn open<T>(self, opening: impl Future<Output = T>) -> T {
         let mut opening = pin!(opening);
-        if self._place.is_some() {
+        if self.place.is_some() {
             if let Ok(opened) = tokio::time::timeout(AT_WORK, opening.as_mut()).await {
                 return opened;
             }

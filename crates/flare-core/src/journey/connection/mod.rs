@@ -122,7 +122,7 @@ impl Dialler {
             tokio::net::lookup_host((name, host.port)).await.map_err(Broken::Resolve)?.collect();
         // One forbidden address among the answers is reason enough: a mixed answer is how rebinding looks.
         for address in &addresses {
-            destinations.check(address.ip()).map_err(|why| Broken::Forbidden(why.to_string()))?;
+            destinations.check(*address).map_err(|why| Broken::Forbidden(why.to_string()))?;
         }
         let stream = TcpStream::connect(&*addresses).await.map_err(Broken::Connect)?;
         let _ = stream.set_nodelay(true);

@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::journey::{Command, Progress};
+use crate::network;
 use crate::objects::Objects;
 use crate::operations::App;
 use crate::operations::Done;
@@ -204,8 +205,8 @@ impl App {
         let spec = subscription::check(draft, resource, &self.limits)?;
         for target in &spec.targets {
             // A name is judged by the address it has when it is dialled.
-            if let Ok(address) = target.url.host().parse() {
-                let refused = self.destinations.check(address);
+            if let Some(address) = network::literal(target.url.host()) {
+                let refused = self.destinations.check((address, target.url.port()).into());
                 refused.map_err(|why| Invalid::new("endpoint.url", why))?;
             }
         }

@@ -214,7 +214,7 @@ impl Tail {
         let io = hyper_util::rt::TokioIo::new(stream);
         let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
         tokio::spawn(connection);
-        let request = http::Request::get(format!("/tail{query}")).header("host", "flare");
+        let request = http::Request::get(format!("/tail{query}")).header("host", "localhost");
         let request = request.body(http_body_util::Empty::<bytes::Bytes>::new()).unwrap();
         let response = sender.send_request(request).await.unwrap();
         assert_eq!(response.status(), http::StatusCode::OK);
@@ -283,7 +283,7 @@ async fn only_so_many_may_watch_and_leaving_makes_room() {
         let io = hyper_util::rt::TokioIo::new(stream);
         let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
         tokio::spawn(connection);
-        let request = http::Request::get("/tail").header("host", "flare");
+        let request = http::Request::get("/tail").header("host", "localhost");
         let request = request.body(http_body_util::Empty::<bytes::Bytes>::new()).unwrap();
         sender.send_request(request).await.unwrap().status().is_success().then_some(())
     })

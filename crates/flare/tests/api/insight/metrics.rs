@@ -327,8 +327,9 @@ async fn who_hangs_up_before_the_answer_is_counted_as_that() {
     let endpoint = json!({"url": story.receiver.url("/told")});
     let subscription = story.subscribe(json!({"endpoint": endpoint, "mode": "passive"})).await;
     let mut stream = TcpStream::connect(story.flare.addr()).await.expect("Flare listens");
-    let request =
-        format!("POST {subscription}/reserve?wait=60s HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n");
+    let request = format!(
+        "POST {subscription}/reserve?wait=60s HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n"
+    );
     stream.write_all(request.as_bytes()).await.expect("Flare reads");
     until_counted(&story.flare, &[("flare_http_requests_in_flight", 2.0)]).await;
     drop(stream);

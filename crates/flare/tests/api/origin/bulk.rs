@@ -113,7 +113,7 @@ async fn an_empty_body_has_an_empty_answer() {
 async fn answers_come_while_lines_are_still_being_sent() {
     let story = Story::begin().await;
     let mut stream = tokio::net::TcpStream::connect(story.flare.addr()).await.unwrap();
-    let head = "POST /documents HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
+    let head = "POST /documents HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut seen = String::new();
     for id in 0..3 {
@@ -159,7 +159,8 @@ async fn a_bulk_that_stalls_is_cut() {
         .with("FLARE_HTTP_SERVER_HEADER_TIMEOUT", "1s");
     let story = Story::with(setup, Receiver::start().await).await;
     let line = line(1, 1) + "\n";
-    let request = format!("POST /documents HTTP/1.1\r\nhost: x\r\ncontent-length: 100000\r\n\r\n{line}");
+    let request =
+        format!("POST /documents HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000\r\n\r\n{line}");
     let answer = tokio::time::timeout(Duration::from_secs(20), story.api().raw(request.as_bytes())).await;
     let answer = answer.expect("the connection is closed");
     assert!(answer.contains("created") && answer.contains("within 1s"), "{answer}");

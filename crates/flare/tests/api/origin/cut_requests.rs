@@ -14,8 +14,10 @@ const CUT: usize = 40;
 /// Sends a whole request and leaves before it is answered.
 async fn cut(story: &Story, method: &str, path: &str, body: &str) {
     let mut stream = TcpStream::connect(story.flare.addr()).await.expect("Flare listens");
-    let request =
-        format!("{method} {path} HTTP/1.1\r\nhost: flare\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
     stream.write_all(request.as_bytes()).await.expect("Flare reads");
 }
 

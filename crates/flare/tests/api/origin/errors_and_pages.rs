@@ -66,7 +66,8 @@ async fn a_terabyte_that_is_only_announced_is_refused_at_once() {
     let story = Story::begin().await;
     for path in [format!("PUT /documents/{}", document_url(1)), "POST /resources".into()] {
         let began = Instant::now();
-        let request = format!("{path} HTTP/1.1\r\nhost: x\r\ncontent-length: 1099511627776\r\n\r\n{{");
+        let request =
+            format!("{path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1099511627776\r\n\r\n{{");
         let mut stream = TcpStream::connect(story.flare.addr()).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
@@ -83,7 +84,7 @@ async fn a_chunked_body_over_the_limit_is_refused() {
     let story = Story::with(setup, Receiver::start().await).await;
     let mut stream = TcpStream::connect(story.flare.addr()).await.unwrap();
     let head = format!(
-        "PUT /documents/{} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n",
+        "PUT /documents/{} HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n",
         document_url(1)
     );
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -107,7 +108,7 @@ async fn a_chunked_body_over_the_limit_is_refused() {
 async fn slow_request_headers_are_cut() {
     let flare = Setup::default().with("FLARE_HTTP_SERVER_HEADER_TIMEOUT", "1s").start().await;
     let mut stream = TcpStream::connect(flare.addr()).await.unwrap();
-    stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n").await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n").await.unwrap();
     let trickle = async {
         loop {
             if stream.write_all(b"x-a: b\r\n").await.is_err() {
@@ -130,8 +131,10 @@ async fn a_body_that_trickles_is_cut() {
         .with("FLARE_HTTP_SERVER_TIMEOUT", "1s")
         .with("FLARE_HTTP_SERVER_HEADER_TIMEOUT", "1s");
     let story = Story::with(setup, Receiver::start().await).await;
-    let head =
-        format!("PUT /documents/{} HTTP/1.1\r\nhost: x\r\ncontent-length: 10000\r\n\r\n", document_url(1));
+    let head = format!(
+        "PUT /documents/{} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10000\r\n\r\n",
+        document_url(1)
+    );
     let stream = TcpStream::connect(story.flare.addr()).await.unwrap();
     let (mut reader, mut writer) = stream.into_split();
     writer.write_all(head.as_bytes()).await.unwrap();
@@ -149,7 +152,7 @@ async fn a_body_that_trickles_is_cut() {
 #[tokio::test]
 async fn a_head_that_is_too_long_is_refused() {
     let flare = Flare::start().await;
-    let request = format!("GET / HTTP/1.1\r\nhost: x\r\nx-long: {}\r\n\r\n", "x".repeat(100_000));
+    let request = format!("GET / HTTP/1.1\r\nhost: localhost\r\nx-long: {}\r\n\r\n", "x".repeat(100_000));
     let mut stream = TcpStream::connect(flare.addr()).await.unwrap();
     let _ = stream.write_all(request.as_bytes()).await;
     let mut answer = [0; 12];
@@ -180,15 +183,15 @@ async fn nonsense_is_no_reason_to_stop() {
 async fn a_head_that_contradicts_itself_or_lacks_its_host_is_refused() {
     let story = Story::begin().await;
     let delete = format!("DELETE /documents/{} HTTP/1.1\r\n", document_url(1));
-    let chunked = "GET / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n";
+    let chunked = "GET / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n";
     let (one, two) = ("flare-revision: 1\r\n", "flare-revision: 2\r\n");
     for (request, status, words) in [
         ("GET / HTTP/1.1\r\n\r\n".to_owned(), 400, "Host"),
-        ("GET / HTTP/1.1\r\nhost: x\r\nhost: y\r\n\r\n".to_owned(), 400, "Host"),
+        ("GET / HTTP/1.1\r\nhost: localhost\r\nhost: y\r\n\r\n".to_owned(), 400, "Host"),
         ("GET / HTTP/1.0\r\n\r\n".to_owned(), 200, "version"),
         (chunked.to_owned(), 400, "Transfer-Encoding"),
-        (format!("{delete}host: x\r\nconnection: close\r\n{one}{two}\r\n"), 400, "Flare-Revision"),
-        (format!("{delete}host: x\r\nconnection: close\r\n{one}{one}\r\n"), 202, "absent"),
+        (format!("{delete}host: localhost\r\nconnection: close\r\n{one}{two}\r\n"), 400, "Flare-Revision"),
+        (format!("{delete}host: localhost\r\nconnection: close\r\n{one}{one}\r\n"), 202, "absent"),
     ] {
         let answer = tokio::time::timeout(PATIENCE, story.api().raw(request.as_bytes())).await;
         let answer = answer.expect("it is answered, and closed");
@@ -344,10 +347,11 @@ async fn who_sends_too_much_before_listening_hears_why_it_is_refused() {
     let flare = Setup::default().with("FLARE_HTTP_SERVER_BODY_LIMIT", "100KB").start().await;
     let addr = flare.addr();
     let body = vec![b'x'; 8 << 20];
-    let announced =
-        format!("PUT /documents/http://h/1 HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
-    let chunked =
-        "PUT /documents/http://h/1 HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n800000\r\n";
+    let announced = format!(
+        "PUT /documents/http://h/1 HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let chunked = "PUT /documents/http://h/1 HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n800000\r\n";
     for (head, body) in
         [(announced.as_str(), body.clone()), (chunked, [&body[..], b"\r\n0\r\n\r\n"].concat())]
     {
@@ -367,7 +371,7 @@ async fn who_asks_before_sending_is_answered_before_sending() {
     let addr = flare.addr();
     let head = |length: usize| {
         format!(
-            "PUT /documents/http://h/1 HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
+            "PUT /documents/http://h/1 HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
         )
     };
     let large = head(200 << 10);

@@ -24,7 +24,7 @@ impl Listener {
     async fn begin(story: &Story, subscription: &str, query: &str, last: Option<&str>) -> Listener {
         let mut stream = TcpStream::connect(story.flare.addr()).await.expect("Flare listens");
         let last = last.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
-        let request = format!("GET {subscription}/stream?{query} HTTP/1.1\r\nhost: x\r\n{last}\r\n");
+        let request = format!("GET {subscription}/stream?{query} HTTP/1.1\r\nhost: localhost\r\n{last}\r\n");
         stream.write_all(request.as_bytes()).await.expect("Flare reads");
         let mut listener = Listener { lines: BufReader::new(stream) };
         assert!(listener.line().await.starts_with("HTTP/1.1 200"));
