@@ -6,11 +6,7 @@ use crate::support::{Setup, minimal_resource};
 
 #[tokio::test]
 async fn every_way_to_write_an_address_is_judged_when_a_subscription_is_created() {
-    let flare = Setup::default()
-        .with("FLARE_HTTP_SERVER_ADDR", "0.0.0.0:0")
-        .with("FLARE_HTTP_SERVER_INSECURE", "true")
-        .start()
-        .await;
+    let flare = Setup::default().listening_everywhere().start().await;
     let api = flare.api();
     let resource = api.post("/resources", &minimal_resource()).await.expect(201).json();
     let path = format!("/resources/{}/subscriptions", resource["id"].as_str().unwrap());

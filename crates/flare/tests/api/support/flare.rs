@@ -1,7 +1,7 @@
 //! The binary: started with a directory of its own on a free port, stopped, killed, started again.
 
 use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -16,6 +16,7 @@ use super::{Api, until};
 pub struct Setup {
     variables: Vec<(String, String)>,
     data: Option<PathBuf>,
+    listens_everywhere: bool,
 }
 
 impl Setup {
@@ -29,6 +30,12 @@ impl Setup {
     pub fn data(mut self, path: &Path) -> Setup {
         self.data = Some(path.to_owned());
         self
+    }
+
+    /// On every address of the machine, so that others could reach it.
+    pub fn listening_everywhere(mut self) -> Setup {
+        self.listens_everywhere = true;
+        self.with("FLARE_HTTP_SERVER_INSECURE", "true")
     }
 
     /// Starts it.
@@ -89,7 +96,8 @@ impl Flare {
             Ok(line) => {
                 let line: serde_json::Value = serde_json::from_str(&line).expect("a log line is JSON");
                 let address = find(&line, "address").expect("the log names the address");
-                self.addr = address.parse().expect("an address");
+                let address: SocketAddr = address.parse().expect("an address");
+                self.addr = (Ipv4Addr::LOCALHOST, address.port()).into();
             }
             Err(status) => panic!("Flare ended with {status}:\n{}", self.tail()),
         }
@@ -172,7 +180,12 @@ fn spawn(setup: &Setup, directory: &Path) -> (Child, Arc<Mutex<Vec<String>>>) {
     let data = setup.data.clone().unwrap_or_else(|| directory.join("data"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_flare"));
     command
-        .args(["start", "--addr", "127.0.0.1:0", "--data"])
+        .args([
+            "start",
+            "--addr",
+            if setup.listens_everywhere { "0.0.0.0:0" } else { "127.0.0.1:0" },
+            "--data",
+        ])
         .arg(data)
         .current_dir(directory)
         .env_clear()
