@@ -94,7 +94,7 @@ impl RequestParts {
         let fields = std::iter::once((USER_AGENT, agent)).chain(others);
         let fields =
             fields.map(|(name, value)| (name, Value::new(value.as_bytes()).expect("values were checked")));
-        let method = Method::named(&target.method).expect("methods were checked");
+        let method = Method::named(target.method).expect("methods were checked");
         let beginning = Beginning::new(method, target.url.authority(), fields)
             .expect("an authority was checked to be ASCII");
         let host =
