@@ -95,7 +95,7 @@ section! {
         body_limit: ByteSize = ByteSize::mb(1), in ByteSize::kb(1)..=ByteSize::mb(256);
         /// The largest head of a request. The HTTP library needs a buffer of at least 8 KiB.
         header_limit: ByteSize = ByteSize::kb(16), in ByteSize::bytes(8192)..=ByteSize::mb(1);
-        /// Connections open at once; further ones wait to be accepted.
+        /// Connections open at once; further ones are told to come back later, or wait to be accepted.
         max_connections: usize = 4096, in 1..=1_000_000;
         /// Of these, how many one address may have open; 0: all of them.
         connections_per_peer: usize = 1024, in 0..=1_000_000;
