@@ -120,6 +120,7 @@ async fn a_file_that_vouches_for_nobody_is_told_of_at_the_start() {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_flare"))
         .args(["start", "--addr", "127.0.0.1:0", "--data"])
         .arg(folder.path().join("data"))
+        .env_clear()
         .env("FLARE_HTTP_CLIENT_CA", &path)
         .output()
         .expect("the program runs");
