@@ -53,6 +53,8 @@ struct Kept {
     excused: bool,
     /// The filter has changed since it was last decided.
     sifted: bool,
+    /// The filter has changed, and what was discarded was not told once more since.
+    passing: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,12 +104,13 @@ impl Ghost {
 
 impl Doc {
     fn end(&mut self, seq: Seq, how: How) {
+        // It was told once more.
+        self.now.passing &= seq > self.now.ended;
         self.now.ended = seq;
         self.now.how = how;
         if self.answering || how == How::NothingToSend {
             (self.now.asked, self.now.promised) = (0, 0);
         }
-        // What was discarded may be told once more when the sweep comes by.
         if how == How::Delivered && self.sifting {
             self.now.sifted = false;
         }
@@ -120,8 +123,11 @@ impl Doc {
         if due != Some(attempt.action) && !(self.now.excused && attempt.action == in_doubt) {
             return Err(format!("{told:?} is sent where {due:?} is due: {self:?}"));
         }
-        // A changed filter makes it the client's or no longer; what stays as it was is not told again.
-        let transition = self.now.sifted && attempt.action != Action::Update;
+        // A changed filter makes it the client's or no longer; what stays as it was is not told again. Discarding changes
+        // nothing about what the client is taken to have, so that what it was not to be told is told once more when the
+        // sweep comes by, which decides by that: also if it was decided, and discarded, under the new filter already.
+        let once_more = self.now.how == How::Discarded && self.now.passing;
+        let transition = (self.now.sifted || once_more) && attempt.action != Action::Update;
         if attempt.replay == 0 && attempt.seq <= self.now.ended && !transition {
             return Err(format!("{told:?} is sent though nothing is owed: {self:?}"));
         }
@@ -173,7 +179,7 @@ impl Doc {
         let recorded = saved.dead_in_doubt.contains(ordinal)
             || saved.standings.iter().any(|s| s.ordinal == row.ordinal && s.doubt);
         let unknown = self.may_have && self.may_lack;
-        let Kept { ended, how, asked, promised, excused, sifted } = self.now;
+        let Kept { ended, how, asked, promised, excused, sifted, passing: _ } = self.now;
         let transition =
             matches!(due(row, self.may_have, self.may_lack), Some(Action::Create | Action::Delete));
         let dead = feed.dead().contains(ordinal);
@@ -266,7 +272,7 @@ impl Watch for Ghost {
         for doc in &mut self.docs {
             (doc.tried, doc.sifting) = (None, false);
             for kept in [&mut doc.now, &mut doc.taken, &mut doc.saved] {
-                kept.sifted = true;
+                (kept.sifted, kept.passing) = (true, true);
             }
         }
     }
@@ -369,8 +375,8 @@ impl Watch for Ghost {
             print.list(tried, |print, (seq, action, replay)| {
                 print.words([seq.0, *action as u64, *replay]);
             });
-            for Kept { ended, how, asked, promised, excused, sifted } in [now, taken, saved] {
-                let flags = u64::from(*excused) | u64::from(*sifted) << 1;
+            for Kept { ended, how, asked, promised, excused, sifted, passing } in [now, taken, saved] {
+                let flags = u64::from(*excused) | u64::from(*sifted) << 1 | u64::from(*passing) << 2;
                 print.words([ended.0, *how as u64, *asked, *promised, flags]);
             }
         });
