@@ -7,7 +7,7 @@ use std::cell::Cell;
 /// A bug that can be planted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
-    /// The mark of what may have been sent falls when a record that did not raise it is durable.
+    /// A lane that has nothing to record, and is asked to, takes its mark from that nothing.
     MarkFalls,
     /// A sweep that waits for a record is not woken when that is durable.
     SweepStandsStill,

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
 
-use flare_model::ids::SubscriptionId;
+use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_promises::beliefs::{Action, Beliefs};
 use flare_promises::dice::Dice;
 use flare_promises::mood::Mood;
@@ -22,11 +22,20 @@ const DECIDED: Duration = Duration::from_millis(600);
 /// The same for a lease, which is handed out once it is durable: as long as the store may be in trouble.
 const DURABLE: Duration = Duration::from_secs(20);
 
+/// What Flare calls a subscription.
+#[derive(Clone, Debug)]
+pub struct Name {
+    pub resource: ResourceId,
+    pub id: SubscriptionId,
+}
+
 /// The client of one subscription.
 pub struct Client {
     pub wish: Wish,
+    /// Its resource, by number.
+    pub resource: usize,
     /// As Flare names the subscription, while it is there.
-    pub id: Option<SubscriptionId>,
+    pub name: Option<Name>,
     /// When it began to be created, and when it surely was.
     pub began: Tick,
     pub created: Tick,
@@ -46,6 +55,8 @@ pub struct Client {
     pub asked: BTreeSet<String>,
     /// How many replays were asked for.
     pub replays: u64,
+    /// Dead letters that were dropped, of one document or of all, and until when that took.
+    pub dropped: Vec<(Option<String>, Tick)>,
     /// Whether it wanted every revision from the beginning, all the time.
     pub always_all: bool,
     /// So many take from it.
@@ -70,9 +81,10 @@ pub struct Client {
 }
 
 impl Client {
-    pub fn new(wish: Wish, dice: Dice, skips: bool, began: Tick) -> Client {
+    pub fn new(resource: usize, wish: Wish, dice: Dice, skips: bool, began: Tick) -> Client {
         Client {
-            id: None,
+            resource,
+            name: None,
             began,
             created: began,
             busy: true,
@@ -84,6 +96,7 @@ impl Client {
             perhaps_swept: false,
             asked: BTreeSet::new(),
             replays: 0,
+            dropped: Vec::new(),
             always_all: wish.all,
             pulling: 0,
             mood: Mood::Healthy,
@@ -179,6 +192,12 @@ impl Client {
                 (!self.may_judge(content, true, now, way)).then(|| format!("not within the filter: {told}"))
             }
         }
+    }
+
+    /// Whether something that it was told of a document, and that failed, may have been dropped since.
+    pub fn may_have_dropped(&self, url: &str, since: Tick) -> bool {
+        let meant = |document: &Option<String>| document.as_deref().is_none_or(|document| document == url);
+        self.dropped.iter().any(|(document, until)| meant(document) && *until > since)
     }
 
     /// It processes a notification. False if that is impossible.

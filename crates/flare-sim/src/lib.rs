@@ -4,17 +4,19 @@
 //! Flare itself is real: operations, registry, journey, feeds, HTTP towards clients. What is around it follows from the
 //! seed: the time (`clock.rs`), who goes on (`turns.rs`), the store (`weather.rs`, over the engine in memory), the network
 //! (`line.rs`), clients (`answering.rs`, `client.rs`, `pair.rs`), origins and operators (`operate/`), and what happens to
-//! the node (`schedule.rs`). At the end everything heals and comes to rest (`rest.rs`), and then each client has what the
+//! the node (`schedule.rs`), each as often as the profile of the schedule says (`profile.rs`). At the end everything heals and comes to rest (`rest.rs`), and then each client has what the
 //! origin said (`verify.rs`). The same seed gives the same schedule, to the last line of its trace.
 
 mod answering;
 mod client;
 mod clock;
+mod cue;
 mod limits;
 mod line;
 mod node;
 mod operate;
 mod pair;
+mod profile;
 mod rest;
 mod schedule;
 mod stage;
@@ -60,17 +62,16 @@ pub fn run(seed: u64, traced: bool) -> Report {
 async fn simulate(seed: u64, traced: bool) -> Report {
     let dice = Dice::new(seed);
     let limits = Limits::draw(&mut dice.fork(1));
-    let lanes = limits.lanes;
     let (arrivals, arriving) = mpsc::unbounded_channel();
     let stage = Stage::new(Time::begin(), dice.fork(2), traced, arrivals);
-    stage.note(|| format!("seed {seed}: {} threads, {lanes} lanes", limits.threads));
+    stage.note(|| format!("seed {seed}: {} threads", limits.threads));
     let seat = Rc::new(RefCell::new(Seat::default()));
     let sky = Sky::new(dice.fork(3));
     let entropy = Entropy::from_seed(dice.fork(4).below(u64::MAX));
     let house = House::new(stage.clone(), sky, seat.clone(), limits, entropy);
     let (origins, clients) = (LocalSet::new(), LocalSet::new());
     clients.spawn_local(answering::serve(stage.clone(), arriving));
-    let schedule = origins.spawn_local(schedule::play(house, dice.fork(5), lanes));
+    let schedule = origins.spawn_local(schedule::play(house, dice.fork(5)));
     let turns = Turns {
         schedule,
         origins,

@@ -11,8 +11,6 @@ pub struct Limits {
     pub config: Config,
     /// Delivery threads.
     pub threads: usize,
-    /// Lanes of the resource.
-    pub lanes: u64,
 }
 
 impl Limits {
@@ -35,11 +33,15 @@ impl Limits {
         delivery.passive.maximum_lease = millis(5_000);
         delivery.passive.default_lease = millis(5_000);
         delivery.passive.waiters = *dice.pick(&[1, 64]);
+        // So little that what is deleted is soon forgotten, or so much that it never is.
+        let retention = &mut config.domain.retention;
+        retention.tombstones =
+            *dice.pick(&[millis(500), millis(5_000), retention.tombstones, retention.tombstones]);
         let client = &mut config.http.client;
         client.connections = *dice.pick(&[1, 2, 8, 1024]);
         client.connections_per_host = *dice.pick(&[1, 2, 64]);
-        let (threads, lanes) = (*dice.pick(&[1, 2, 3]), *dice.pick(&[1, 2, 3, 8]));
-        Limits { config, threads, lanes }
+        let threads = *dice.pick(&[1, 2, 3]);
+        Limits { config, threads }
     }
 }
 

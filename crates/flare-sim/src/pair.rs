@@ -15,8 +15,9 @@ const LOG: usize = 24;
 /// What one client knows of one document.
 pub struct Pair {
     beliefs: Beliefs,
-    /// The last that began.
+    /// The last that began, and its number.
     pub begun: Option<Begun>,
+    newest: u64,
     /// The last that Flare surely knows to be delivered.
     delivered: Option<Begun>,
     open: Vec<Open>,
@@ -75,6 +76,7 @@ impl Pair {
         Pair {
             beliefs,
             begun: None,
+            newest: 0,
             delivered: None,
             open: Vec::new(),
             has: None,
@@ -145,8 +147,13 @@ impl Pair {
             self.revisions.push((told.revision, told.action));
         }
         self.note(format!("#{request} begins: {told}"));
-        self.begun = Some(begun);
+        (self.begun, self.newest) = (Some(begun), request);
         wrong
+    }
+
+    /// The number of the last that began.
+    pub fn newest(&self) -> u64 {
+        self.newest
     }
 
     /// What began under this number ends, and Flare knows it.
@@ -187,6 +194,10 @@ impl Pair {
 
     /// Whether Flare heard how a lease ended is not known: its answer was lost.
     pub fn ends_perhaps(&mut self, request: u64, told: &Told, ending: Ending) {
+        // That was concluded when something else began.
+        if !self.open.iter().any(|open| open.number == request) {
+            return;
+        }
         self.open.retain(|open| open.number != request);
         self.note(format!("#{request} ends, perhaps: {ending:?}"));
         self.ended = Some(ending);

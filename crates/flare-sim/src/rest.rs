@@ -5,14 +5,14 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use flare_core::operations::StatusView;
-use flare_model::ids::SubscriptionId;
 use flare_model::subscription::Status;
 use flare_promises::mood::Mood;
 use serde_json::json;
 use tokio::task::JoinSet;
 
+use crate::client::Name;
 use crate::node::House;
-use crate::operate::{self, insist, resource};
+use crate::operate::{self, insist};
 use crate::weather::Weather;
 
 /// A client that failed is asked again after gaps that grow with the time for which it failed, and a host that did not
@@ -40,19 +40,19 @@ pub async fn finish(house: &Rc<House>, mut performing: JoinSet<()>) {
 }
 
 /// Subscriptions that are there.
-pub fn there(house: &House) -> Vec<(usize, SubscriptionId)> {
+pub fn there(house: &House) -> Vec<(usize, Name)> {
     let inside = house.stage.lock();
     let all = inside.clients.iter().enumerate();
-    all.filter_map(|(number, client)| Some((number, client.id.clone()?))).collect()
+    all.filter_map(|(number, client)| Some((number, client.name.clone()?))).collect()
 }
 
 /// Whoever is paused, disabled or passive goes on.
 pub async fn set_going(house: &Rc<House>) {
-    for (number, id) in there(house) {
+    for (number, name) in there(house) {
         let passive = std::mem::replace(&mut house.stage.lock().clients[number].wish.passive, false);
         if passive {
             let turned = operate::subscriptions::persist(house, |app| {
-                operate::subscriptions::try_to_change(app, id.clone(), json!({"mode": "active"}))
+                operate::subscriptions::try_to_change(app, name.clone(), json!({"mode": "active"}))
             })
             .await;
             if let Err(failure) = turned {
@@ -66,9 +66,9 @@ pub async fn set_going(house: &Rc<House>) {
 /// Waits until nothing is owed to anybody. What still is when the time is over is wrong. Whether all came to rest.
 pub async fn come(house: &Rc<House>, when: &str) -> bool {
     let deadline = house.stage.time.passed() + PATIENCE;
-    for (number, id) in there(house) {
+    for (number, name) in there(house) {
         loop {
-            let Some(status) = status(house, number, &id).await else { return false };
+            let Some(status) = status(house, number, &name).await else { return false };
             let feed = &status.feed;
             let quiet = feed.lagging == 0 && feed.waiting == 0 && feed.in_flight == 0;
             let at_rest = quiet && feed.sweep.is_none();
@@ -94,10 +94,10 @@ pub async fn come(house: &Rc<House>, when: &str) -> bool {
     true
 }
 
-async fn status(house: &House, number: usize, id: &SubscriptionId) -> Option<StatusView> {
+async fn status(house: &House, number: usize, name: &Name) -> Option<StatusView> {
     let (status, _) = insist(house, |app, _| {
-        let id = id.clone();
-        async move { app.status(&resource(&app), &id).await }
+        let name = name.clone();
+        async move { app.status(&name.resource, &name.id).await }
     })
     .await;
     status.map_err(|failure| house.stage.lock().fails(number, "its status", &failure)).ok()

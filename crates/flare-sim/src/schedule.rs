@@ -1,5 +1,6 @@
 //! One schedule, from the first start of the node to the last check: operations side by side, and what happens to the node,
-//! its store and its clock meanwhile. Everything is drawn from the seed when its turn comes.
+//! its store and its clock meanwhile. Everything is drawn from the seed when its turn comes, as often as the schedule's
+//! profile says.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -7,42 +8,63 @@ use std::time::Duration;
 use flare_promises::dice::Dice;
 use tokio::task::JoinSet;
 
+use crate::cue::Moment;
 use crate::node::House;
 use crate::operate::{self, Operation};
+use crate::profile::Profile;
 use crate::weather::Weather;
 use crate::{rest, verify};
 
 /// What happens to the node beside what is asked of it.
 #[derive(Clone, Copy, Debug)]
-enum Incident {
+pub enum Incident {
     None,
     Crash,
+    /// When that happens next, or for the second or third time.
+    CrashAt(Moment),
     Stop,
     Pause,
     Weather(Weather),
     Clock(i64),
 }
 
+/// So long a crash waits for its moment.
+const PATIENCE: Duration = Duration::from_millis(400);
+
+/// A schedule that is being played.
+struct Play {
+    house: Rc<House>,
+    profile: Profile,
+    dice: Dice,
+    /// Operations that are under way. Bound: those of a schedule.
+    performing: JoinSet<()>,
+}
+
 /// Plays a schedule.
-pub async fn play(house: Rc<House>, mut dice: Dice, lanes: u64) {
+pub async fn play(house: Rc<House>, mut dice: Dice) {
     house.start().await;
-    operate::create_resource(&house, lanes).await;
-    let mut performing = JoinSet::new();
-    for _ in 0..dice.between(1, 3) {
-        let drawn = operate::subscriptions::draw_new(&mut house.stage.lock(), &mut dice);
-        begin(&house, &mut performing, drawn);
+    let profile = Profile::draw(&mut dice);
+    house.stage.note(|| format!("of {}: {profile:?}", profile.name));
+    let first = operate::resources::draw_new(&mut house.stage.lock(), &profile, &mut dice);
+    first.expect("there is none yet").perform(house.clone()).await;
+    let mut play = Play { house: house.clone(), profile, dice, performing: JoinSet::new() };
+    for _ in 0..play.dice.between(1, 3) {
+        let Play { dice, profile, .. } = &mut play;
+        let drawn = operate::subscriptions::draw_new(&mut house.stage.lock(), profile, dice);
+        play.begin(drawn);
     }
-    for _ in 0..dice.between(10, 70) {
-        for _ in 0..dice.between(1, 4) {
-            let drawn = Operation::draw(&mut house.stage.lock(), &mut dice);
-            begin(&house, &mut performing, drawn);
+    for _ in 0..play.dice.between(10, 70) {
+        for _ in 0..play.dice.between(1, 4) {
+            let Play { dice, profile, .. } = &mut play;
+            let drawn = Operation::draw(&mut house.stage.lock(), profile, dice);
+            play.begin(drawn);
         }
-        pass(&mut dice).await;
-        happen(&house, &mut dice).await;
-        while performing.try_join_next().is_some() {}
+        play.pass().await;
+        play.happen().await;
+        while play.performing.try_join_next().is_some() {}
     }
     rest::heal(&house).await;
-    rest::finish(&house, performing).await;
+    rest::finish(&house, play.performing).await;
     rest::set_going(&house).await;
     if rest::come(&house, "at the end").await {
         verify::clients(&house).await;
@@ -50,60 +72,72 @@ pub async fn play(house: Rc<House>, mut dice: Dice, lanes: u64) {
     }
 }
 
-fn begin(house: &Rc<House>, performing: &mut JoinSet<()>, operation: Option<Operation>) {
-    if let Some(operation) = operation {
-        performing.spawn_local(operation.perform(house.clone()));
-    }
-}
-
-/// Mostly a few milliseconds, sometimes nothing, sometimes long.
-async fn pass(dice: &mut Dice) {
-    let most = *dice.pick(&[0, 3, 10, 10, 50, 50, 300, 1_500]);
-    tokio::time::sleep(Duration::from_millis(dice.below(most + 1))).await;
-}
-
-async fn happen(house: &Rc<House>, dice: &mut Dice) {
-    let incident = dice.weighted(&[
-        (Incident::None, 80),
-        (Incident::Crash, 11),
-        (Incident::Stop, 3),
-        (Incident::Pause, 3),
-        (Incident::Weather(Weather::Fair), 4),
-        (Incident::Weather(Weather::Slow), 2),
-        (Incident::Weather(Weather::Failing), 3),
-        (Incident::Weather(Weather::Full), 1),
-        (Incident::Clock(3_600_000), 1),
-        (Incident::Clock(-7_200_000), 1),
-    ]);
-    if !matches!(incident, Incident::None) {
-        house.stage.note(|| format!("{incident:?}"));
-    }
-    match incident {
-        Incident::None => {}
-        Incident::Crash if house.is_up() => {
-            house.crash();
-            pass(dice).await;
-            start_again(house);
+impl Play {
+    fn begin(&mut self, operation: Option<Operation>) {
+        if let Some(operation) = operation {
+            self.performing.spawn_local(operation.perform(self.house.clone()));
         }
-        Incident::Stop if house.is_up() => {
-            // A store that does not answer keeps a node from stopping; whoever waits loses patience.
-            let stopping = tokio::time::timeout(Duration::from_secs(10), house.stop());
-            if stopping.await.is_err() {
-                house.crash();
+    }
+
+    /// Origins say so many things.
+    fn say(&mut self, quantity: u64) {
+        for _ in 0..quantity {
+            let drawn = operate::documents::draw(&mut self.house.stage.lock(), &self.profile, &mut self.dice);
+            self.begin(drawn);
+        }
+    }
+
+    async fn pass(&mut self) {
+        tokio::time::sleep(self.profile.pause(&mut self.dice)).await;
+    }
+
+    async fn happen(&mut self) {
+        let house = self.house.clone();
+        let incident = self.dice.weighted(self.profile.incidents);
+        if !matches!(incident, Incident::None) {
+            house.stage.note(|| format!("{incident:?}"));
+        }
+        match incident {
+            Incident::None => {}
+            Incident::CrashAt(moment) if house.is_up() => {
+                let comes = house.stage.lock().cue.wait(moment, self.dice.below(3));
+                let quantity = self.dice.below(3);
+                self.say(quantity);
+                let _ = tokio::time::timeout(PATIENCE, comes.notified()).await;
+                self.crash().await;
             }
-            start_again(house);
+            Incident::Crash if house.is_up() => self.crash().await,
+            Incident::Stop if house.is_up() => {
+                // A store that does not answer keeps a node from stopping; whoever waits loses patience.
+                let stopping = tokio::time::timeout(Duration::from_secs(10), house.stop());
+                if stopping.await.is_err() {
+                    house.crash();
+                }
+                start_again(&house);
+            }
+            Incident::Pause => {
+                house.pause(true);
+                tokio::time::sleep(Duration::from_millis(self.dice.below(4_000))).await;
+                house.pause(false);
+            }
+            Incident::Weather(weather) => house.sky.set(weather),
+            Incident::Clock(offset) => {
+                house.stage.lock().clock_was_set();
+                house.stage.time.set_offset(offset);
+            }
+            Incident::Crash | Incident::CrashAt(_) | Incident::Stop => {}
         }
-        Incident::Pause => {
-            house.pause(true);
-            tokio::time::sleep(Duration::from_millis(dice.below(4_000))).await;
-            house.pause(false);
+    }
+
+    /// What origins say while no node is there is the first thing that the next one hears.
+    async fn crash(&mut self) {
+        if self.house.is_up() {
+            self.house.crash();
+            let quantity = self.dice.below(3);
+            self.say(quantity);
+            self.pass().await;
+            start_again(&self.house);
         }
-        Incident::Weather(weather) => house.sky.set(weather),
-        Incident::Clock(offset) => {
-            house.stage.lock().clock_was_set();
-            house.stage.time.set_offset(offset);
-        }
-        Incident::Crash | Incident::Stop => {}
     }
 }
 

@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 
 use crate::client::Client;
 use crate::clock::Time;
+use crate::cue::{Cue, Moment};
 use crate::line::Arrival;
 use crate::pair::{Begun, Way};
 
@@ -50,6 +51,8 @@ pub struct Inside {
     ids: HashMap<String, (usize, Told)>,
     /// What happened, in order, if someone wants to know.
     trace: Option<Vec<String>>,
+    /// What the schedule waits for.
+    pub cue: Cue,
     /// For what clients and connections do.
     pub dice: Dice,
     time: Time,
@@ -69,6 +72,7 @@ impl Stage {
             clock_was_set: false,
             ids: HashMap::new(),
             trace: traced.then(Vec::new),
+            cue: Cue::default(),
             dice,
             time: time.clone(),
         };
@@ -124,7 +128,7 @@ impl Inside {
     /// An operation on a subscription failed, which is none that is leaving.
     pub fn fails(&mut self, number: usize, what: &str, failure: &Failure) {
         let client = &self.clients[number];
-        if client.id.is_some() && !client.busy {
+        if client.name.is_some() && !client.busy {
             self.wrong(Some(number), "", format!("{what} failed: {failure}"));
         }
     }
@@ -155,6 +159,7 @@ impl Inside {
     /// A notification begins. Answers the number under which it will end.
     pub fn begins(&mut self, number: usize, told: &Told, way: Way) -> u64 {
         self.requests += 1;
+        self.cue.comes(Moment::Begins);
         let (crashes, request, now) = (self.crashes, self.requests, self.time.passed());
         let node_time = self.node_time();
         let client = &mut self.clients[number];
@@ -164,7 +169,7 @@ impl Inside {
         let mut wrong = Vec::new();
         wrong.extend(client.check_quiet(node_time, way));
         wrong.extend(self.check_id(number, told, &begun));
-        let document = self.world.resources[0].documents.get(&told.document);
+        let document = self.world.resources[self.clients[number].resource].documents.get(&told.document);
         let client = &mut self.clients[number];
         wrong.extend(client.check_membership(document, told, node_time, way));
         let pair = client.pair(document, &told.document);
@@ -196,6 +201,7 @@ impl Inside {
     /// Flare knows how a request ended.
     pub fn ends(&mut self, number: usize, request: u64, told: &Told, ending: Ending) {
         self.note(|| format!("#{request} ends: {ending:?}"));
+        self.cue.comes(Moment::Ends);
         if let Some(pair) = self.clients[number].pairs.get_mut(&told.document) {
             pair.ends(request, told, ending);
         }

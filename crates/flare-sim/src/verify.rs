@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::client::Client;
 use crate::node::House;
-use crate::operate::{insist, resource};
+use crate::operate::insist;
 use crate::pair::Pair;
 use crate::rest;
 
@@ -25,11 +25,11 @@ enum Expected {
 }
 
 pub async fn clients(house: &House) {
-    for (number, id) in rest::there(house) {
+    for (number, name) in rest::there(house) {
         let held = compare(house, number);
         let (status, _) = insist(house, |app, _| {
-            let id = id.clone();
-            async move { app.status(&resource(&app), &id).await }
+            let name = name.clone();
+            async move { app.status(&name.resource, &name.id).await }
         })
         .await;
         if let (Ok(status), Some(held)) = (status, held)
@@ -48,7 +48,7 @@ fn compare(house: &House, number: usize) -> Option<u64> {
     let client = &inside.clients[number];
     let mut wrong = Vec::new();
     let mut certain = true;
-    for (url, document) in &inside.world.resources[0].documents {
+    for (url, document) in &inside.world.resources[client.resource].documents {
         let pair = client.pairs.get(url);
         let has = pair.and_then(|pair| pair.has.clone());
         match expected(client, url, document, pair) {
@@ -75,6 +75,11 @@ fn expected(client: &Client, url: &str, document: &Document, pair: Option<&Pair>
     let Some(newest) = document.newest() else { return Expected::Nothing };
     // What the client asked to drop is not sent again: promise 4, "unless the policy of the subscription gave it up".
     if pair.and_then(|pair| pair.ended) == Some(Ending::Discarded) {
+        return Expected::Whatever;
+    }
+    // Nor is what was given up, once the operator has dropped it.
+    let failed = pair.and_then(|pair| pair.ended) == Some(Ending::Failed);
+    if failed && client.may_have_dropped(url, newest.began) {
         return Expected::Whatever;
     }
     let Some(content) = &newest.content else { return Expected::Nothing };
@@ -125,7 +130,8 @@ async fn accepted(house: &House) {
         let live = |document: &Document| {
             document.newest().filter(|said| said.content.is_some()).map(|said| said.revision)
         };
-        let documents = inside.world.resources[0].documents.iter();
+        let there = inside.world.resources.iter().filter(|resource| resource.id.is_some());
+        let documents = there.flat_map(|resource| &resource.documents);
         documents.map(|(url, document)| (url.clone(), live(document))).collect()
     };
     for (url, revision) in known {

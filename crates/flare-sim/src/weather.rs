@@ -9,6 +9,7 @@ use flare_provider::ErrorKind;
 use flare_provider::faulty::{Fault, Plan};
 use parking_lot::Mutex;
 
+use crate::cue::Moment;
 use crate::stage::Stage;
 
 /// How the store fares now.
@@ -57,7 +58,13 @@ impl Sky {
         Plan::drawn_by(move |operation| {
             let fault = sky.draw(operation);
             if let Some(stage) = stage.upgrade() {
-                stage.note(|| format!("store: {operation} {fault:?}"));
+                let mut inside = stage.lock();
+                inside.note(|| format!("store: {operation} {fault:?}"));
+                match operation {
+                    "ledger.write" => inside.cue.comes(Moment::Records),
+                    "documents.commit" => inside.cue.comes(Moment::Commits),
+                    _ => {}
+                }
             }
             fault
         })

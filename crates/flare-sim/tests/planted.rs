@@ -26,7 +26,6 @@ mod planted {
     use super::*;
 
     #[test]
-    #[ignore = "random schedules do not find it within a thousand yet"]
     fn the_mark_falls_when_nothing_was_recorded() {
         is_found(Bug::MarkFalls);
     }
@@ -37,7 +36,6 @@ mod planted {
     }
 
     #[test]
-    #[ignore = "random schedules do not find it within a thousand yet"]
     fn the_cursor_moves_before_the_record() {
         is_found(Bug::CursorBeforeRecord);
     }
@@ -58,7 +56,6 @@ mod planted {
     }
 
     #[test]
-    #[ignore = "random schedules do not find it within a thousand yet"]
     fn a_late_answer_of_an_old_attempt_settles_a_new_one() {
         is_found(Bug::LateAnswerSettles);
     }

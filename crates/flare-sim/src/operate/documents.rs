@@ -10,19 +10,15 @@ use flare_promises::dice::Dice;
 use flare_promises::world::content;
 use serde_json::Value;
 
-use super::{AGAIN, Operation};
+use super::{AGAIN, Operation, resources};
 use crate::node::House;
+use crate::profile::Profile;
 use crate::stage::Inside;
-
-/// How many documents there are.
-const DOCUMENTS: u64 = 6;
-
-/// What urls of documents begin with.
-pub const PREFIX: &str = "http://origin.test/d/";
 
 /// One thing to be said about one document.
 #[derive(Clone, Debug)]
 pub struct Line {
+    pub resource: usize,
     pub url: String,
     pub revision: i64,
     pub word: Word,
@@ -41,31 +37,38 @@ pub enum Word {
 }
 
 /// A line about a document about which nothing is being said. It counts as being said from now on.
-pub fn draw(inside: &mut Inside, dice: &mut Dice) -> Option<Operation> {
-    let url = format!("{PREFIX}{}", dice.below(DOCUMENTS));
-    let kind = dice.below(100);
-    let document = inside.world.document(0, &url);
+pub fn draw(inside: &mut Inside, profile: &Profile, dice: &mut Dice) -> Option<Operation> {
+    let resource = *dice.pick(&resources::existing(inside));
+    let url = format!("{}{}", inside.world.resources[resource].prefix, dice.below(profile.documents));
+    let (kind, deletes) = (dice.below(100), profile.deletes);
+    let document = inside.world.document(resource, &url);
     if document.busy {
         return None;
     }
     let revision = document.highest() + 1;
     let line = match (kind, document.newest().cloned()) {
-        (0..=4, Some(said)) => {
-            let old = said.content.unwrap_or_else(|| content(said.revision, dice));
+        // What is said again of a document that is gone may be new, once that is forgotten.
+        (0..=4, Some(said)) if said.content.is_some() => {
+            let old = said.content.unwrap_or_default();
             document.busy = true;
-            return Some(Operation::Say(Line { url, revision: said.revision, word: Word::Repeat(old) }));
+            return Some(Operation::Say(Line {
+                resource,
+                url,
+                revision: said.revision,
+                word: Word::Repeat(old),
+            }));
         }
-        (5..=24, _) => Line { url, revision, word: Word::Delete },
-        (25..=29, Some(said)) if said.content.is_some() => {
-            Line { url, revision: said.revision, word: Word::DeletePlainly }
+        (5.., _) if kind < deletes => Line { resource, url, revision, word: Word::Delete },
+        (5.., Some(said)) if kind < deletes + 5 && said.content.is_some() => {
+            Line { resource, url, revision: said.revision, word: Word::DeletePlainly }
         }
-        _ => Line { url, revision, word: Word::Put(content(revision, dice)) },
+        _ => Line { resource, url, revision, word: Word::Put(content(revision, dice)) },
     };
     let content = match &line.word {
         Word::Put(document) => Some(document.clone()),
         _ => None,
     };
-    inside.world.says(0, &line.url, line.revision, content);
+    inside.world.says(resource, &line.url, line.revision, content);
     Some(Operation::Say(line))
 }
 
@@ -103,7 +106,7 @@ fn said(line: &Line) -> Said {
 fn hear(inside: &mut Inside, line: &Line, outcome: Outcome, again: bool) {
     use Outcome::{Absent, Created, Deleted, Stale, Unchanged, Updated};
     inside.note(|| format!("{} revision {}: {outcome:?}", line.url, line.revision));
-    let lived = inside.world.document(0, &line.url).lives();
+    let lived = inside.world.document(line.resource, &line.url).lives();
     let expected: &[Outcome] = match &line.word {
         Word::Put(_) if again => &[Created, Updated, Unchanged],
         Word::Put(_) if lived => &[Updated],
@@ -117,9 +120,9 @@ fn hear(inside: &mut Inside, line: &Line, outcome: Outcome, again: bool) {
         inside.wrong(None, &line.url, format!("{line:?} was answered {outcome:?} in place of {expected:?}"));
     }
     if matches!(line.word, Word::Repeat(_)) {
-        inside.world.document(0, &line.url).busy = false;
+        inside.world.document(line.resource, &line.url).busy = false;
     } else {
         // A delete of what is not there is remembered, but nobody is told of it.
-        inside.world.hears(0, &line.url, true);
+        inside.world.hears(line.resource, &line.url, true);
     }
 }

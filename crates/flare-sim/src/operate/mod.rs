@@ -1,7 +1,10 @@
 //! What is done with Flare: operations are drawn from the seed as the schedule comes to them, and performed side by side.
 
 pub mod documents;
+pub mod letters;
 pub mod passive;
+pub mod resources;
+pub mod streams;
 pub mod subscriptions;
 
 use std::future::Future;
@@ -10,15 +13,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flare_core::operations::{App, Done, Failure};
-use flare_model::ids::ResourceId;
 use flare_promises::dice::Dice;
 use flare_promises::mood::Mood;
 use flare_promises::wish::{Aspect, Wish};
-use flare_promises::world::Resource;
 use flare_provider::ErrorKind;
-use serde_json::json;
 
 use crate::node::House;
+use crate::profile::Profile;
 use crate::stage::Inside;
 
 /// Whoever got no answer asks again after this time.
@@ -28,6 +29,8 @@ pub const AGAIN: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub enum Operation {
     Say(documents::Line),
+    Open(usize),
+    Close(usize),
     Subscribe(usize),
     Unsubscribe(usize),
     Change { number: usize, aspects: Vec<Aspect>, wish: Box<Wish> },
@@ -36,12 +39,17 @@ pub enum Operation {
     Replay { number: usize, scope: &'static str, document: Option<String> },
     Mood(usize, Mood),
     Pull { number: usize, quantity: u64, lease: Duration, dice: Box<Dice> },
+    Listen { number: usize, quantity: u64, lease: Duration, dice: Box<Dice> },
     Drive(usize),
+    Letters { number: usize, errand: letters::Errand },
 }
 
-#[derive(Clone, Copy)]
-enum Kind {
+/// What kind of operation it is.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
     Say,
+    Open,
+    Close,
     Subscribe,
     Unsubscribe,
     Change,
@@ -50,25 +58,18 @@ enum Kind {
     Mood,
     Pull,
     Drive,
+    Letters,
 }
 
 impl Operation {
     /// One that makes sense now, perhaps.
-    pub fn draw(inside: &mut Inside, dice: &mut Dice) -> Option<Operation> {
-        let kind = dice.weighted(&[
-            (Kind::Say, 50),
-            (Kind::Subscribe, 6),
-            (Kind::Unsubscribe, 2),
-            (Kind::Change, 14),
-            (Kind::Stand, 8),
-            (Kind::Replay, 6),
-            (Kind::Mood, 12),
-            (Kind::Pull, 14),
-            (Kind::Drive, 3),
-        ]);
+    pub fn draw(inside: &mut Inside, profile: &Profile, dice: &mut Dice) -> Option<Operation> {
+        let kind = dice.weighted(profile.operations);
         match kind {
-            Kind::Say => return documents::draw(inside, dice),
-            Kind::Subscribe => return subscriptions::draw_new(inside, dice),
+            Kind::Say => return documents::draw(inside, profile, dice),
+            Kind::Open => return resources::draw_new(inside, profile, dice),
+            Kind::Close => return resources::draw_end(inside, dice),
+            Kind::Subscribe => return subscriptions::draw_new(inside, profile, dice),
             _ => {}
         }
         let there = subscriptions::existing(inside);
@@ -78,17 +79,18 @@ impl Operation {
         let number = *dice.pick(&there);
         match kind {
             Kind::Unsubscribe => subscriptions::draw_end(inside, number),
-            Kind::Change => subscriptions::draw_change(inside, number, dice),
+            Kind::Change => subscriptions::draw_change(inside, number, profile, dice),
             Kind::Stand if inside.clients[number].standing => None,
             Kind::Stand => {
                 inside.clients[number].standing = true;
                 Some(if dice.percent(50) { Operation::Pause(number) } else { Operation::Resume(number) })
             }
             Kind::Replay => Some(subscriptions::draw_replay(inside, number, dice)),
-            Kind::Mood => Some(subscriptions::draw_mood(number, dice)),
-            Kind::Pull => passive::draw(inside, number, dice),
+            Kind::Mood => Some(Operation::Mood(number, profile.mood(dice))),
+            Kind::Pull => passive::draw(inside, number, profile, dice),
             Kind::Drive => Some(Operation::Drive(number)),
-            Kind::Say | Kind::Subscribe => None,
+            Kind::Letters => Some(letters::draw(inside, number, dice)),
+            Kind::Say | Kind::Open | Kind::Close | Kind::Subscribe => None,
         }
     }
 
@@ -96,6 +98,8 @@ impl Operation {
         house.stage.note(|| format!("{self:?}"));
         match self {
             Operation::Say(line) => documents::say(house, line).await,
+            Operation::Open(number) => resources::create(house, number).await,
+            Operation::Close(number) => resources::delete(house, number).await,
             Operation::Subscribe(number) => subscriptions::create(house, number).await,
             Operation::Unsubscribe(number) => subscriptions::delete(house, number).await,
             Operation::Change { number, aspects, wish } => {
@@ -110,40 +114,13 @@ impl Operation {
             Operation::Pull { number, quantity, lease, mut dice } => {
                 passive::pull(house, number, quantity, lease, &mut dice).await;
             }
+            Operation::Listen { number, quantity, lease, mut dice } => {
+                streams::listen(house, number, quantity, lease, &mut dice).await;
+            }
             Operation::Drive(number) => passive::drive(house, number).await,
+            Operation::Letters { number, errand } => letters::run(house, number, errand).await,
         }
     }
-}
-
-/// The only resource.
-pub fn resource(app: &App) -> ResourceId {
-    let all = app.registry.resources(0, 1);
-    all.entries.first().expect("it is created before anything else").id().clone()
-}
-
-/// Creates it.
-pub async fn create_resource(house: &House, lanes: u64) {
-    let (created, _) = insist(house, |app, _| {
-        let endpoint = format!("{}{{id}}", documents::PREFIX);
-        let draft = json!({"endpoint": endpoint, "change": {"field": "rev"}, "lanes": lanes});
-        async move {
-            let draft = serde_json::from_value(draft).expect("a resource");
-            app.create_resource(draft).await.map(drop)
-        }
-    })
-    .await;
-    let mut inside = house.stage.lock();
-    if let Err(failure) = created {
-        inside.wrong(None, "", format!("creating the resource failed: {failure}"));
-    }
-    let prefix = documents::PREFIX.to_owned();
-    inside.world.resources.push(Resource {
-        prefix,
-        lanes,
-        id: None,
-        busy: false,
-        documents: Default::default(),
-    });
 }
 
 /// Asks until it is answered, and not because the store has trouble. Also whether an earlier try may have been heard.

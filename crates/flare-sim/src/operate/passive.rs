@@ -5,41 +5,46 @@ use std::time::Duration;
 
 use flare_core::operations::{DeliverQuery, Failure, ReserveQuery, SettleDraft};
 use flare_model::duration::HumanDuration;
-use flare_model::ids::SubscriptionId;
 use flare_promises::beliefs::Ending;
 use flare_promises::dice::Dice;
 use flare_promises::told::Told;
 use serde_json::{Value, json};
 
-use super::{Operation, resource};
+use super::Operation;
+use crate::client::Name;
 use crate::node::House;
 use crate::pair::Way;
+use crate::profile::Profile;
 use crate::stage::Inside;
 
 /// A message that a client has on a lease.
-struct Message {
-    told: Told,
+pub struct Message {
+    pub told: Told,
     token: String,
-    request: u64,
+    pub request: u64,
 }
 
-pub fn draw(inside: &mut Inside, number: usize, dice: &mut Dice) -> Option<Operation> {
+pub fn draw(inside: &mut Inside, number: usize, profile: &Profile, dice: &mut Dice) -> Option<Operation> {
     let client = &mut inside.clients[number];
-    // Two at once: the word of one about a lease that is over may meet the lease of the other.
-    if !client.wish.passive || client.pulling > 1 {
+    // Several at once: the word of one about a lease that is over may meet the lease of the other.
+    if !client.wish.passive || client.pulling >= profile.pulling {
         return None;
     }
     client.pulling += 1;
-    let lease = Duration::from_millis(*dice.pick(&[30, 300, 3_000]));
-    Some(Operation::Pull { number, quantity: dice.between(1, 8), lease, dice: Box::new(dice.clone()) })
+    let lease = Duration::from_millis(*dice.pick(profile.leases));
+    let (quantity, listens, dice) = (dice.between(1, 8), dice.percent(25), Box::new(dice.clone()));
+    Some(match listens {
+        true => Operation::Listen { number, quantity, lease, dice },
+        false => Operation::Pull { number, quantity, lease, dice },
+    })
 }
 
 /// Takes some and uses them up.
 pub async fn pull(house: Rc<House>, number: usize, quantity: u64, lease: Duration, dice: &mut Dice) {
-    let id = house.stage.lock().clients[number].id.clone();
-    if let Some(id) = id {
-        let messages = reserve(&house, number, id.clone(), quantity, lease, dice).await;
-        use_up(&house, number, id, messages, dice).await;
+    let name = house.stage.lock().clients[number].name.clone();
+    if let Some(name) = name {
+        let messages = reserve(&house, number, name.clone(), quantity, lease, dice).await;
+        use_up(&house, number, name, messages, dice).await;
     }
     house.stage.lock().clients[number].pulling -= 1;
 }
@@ -47,7 +52,7 @@ pub async fn pull(house: Rc<House>, number: usize, quantity: u64, lease: Duratio
 async fn reserve(
     house: &Rc<House>,
     number: usize,
-    id: SubscriptionId,
+    name: Name,
     quantity: u64,
     lease: Duration,
     dice: &mut Dice,
@@ -63,7 +68,7 @@ async fn reserve(
     let stage = house.stage.clone();
     // What is handed out begins at this moment, among the node's own tasks: whatever it does next comes after.
     let asked = house.ask(async move |app| {
-        let mut view = app.reserve(&resource(&app), &id, query).await?;
+        let mut view = app.reserve(&name.resource, &name.id, query).await?;
         let receipt = view.receipt.take();
         let json = serde_json::to_value(&view).expect("an answer is plain data");
         let messages = json["messages"].as_array().cloned().unwrap_or_default();
@@ -105,7 +110,7 @@ async fn reserve(
     }
 }
 
-fn begin(inside: &mut Inside, number: usize, messages: &[Value], until: Duration) -> Vec<Message> {
+pub fn begin(inside: &mut Inside, number: usize, messages: &[Value], until: Duration) -> Vec<Message> {
     let mut begun = Vec::new();
     for message in messages {
         let header = |name: &str| Some(message["headers"][name][0].as_str()?.to_owned());
@@ -129,13 +134,7 @@ fn begin(inside: &mut Inside, number: usize, messages: &[Value], until: Duration
 }
 
 /// Does what the client does with messages, and says what became of each.
-async fn use_up(
-    house: &Rc<House>,
-    number: usize,
-    id: SubscriptionId,
-    messages: Vec<Message>,
-    dice: &mut Dice,
-) {
+pub async fn use_up(house: &Rc<House>, number: usize, name: Name, messages: Vec<Message>, dice: &mut Dice) {
     let (mut settling, mut endings) = (Vec::new(), Vec::new());
     for message in messages {
         let (status, ending) = match dice.below(10) {
@@ -168,11 +167,12 @@ async fn use_up(
     drop(settling);
     let said = endings.clone();
     let asked = house.ask(async move |app| {
+        let over = over(&stage.lock(), number, &said);
         let draft: SettleDraft = serde_json::from_value(body).expect("a settlement");
-        let view = app.settle(&resource(&app), &id, draft).await.ok()?;
+        let view = app.settle(&name.resource, &name.id, draft).await.ok()?;
         // At this moment, for the same reason as above.
         let json = serde_json::to_value(&view).expect("an answer is plain data");
-        settled(&mut stage.lock(), number, &said, &json);
+        settled(&mut stage.lock(), number, &said, &over, &json);
         Some(())
     });
     if asked.await.flatten().is_none() {
@@ -183,10 +183,24 @@ async fn use_up(
     }
 }
 
-fn settled(inside: &mut Inside, number: usize, endings: &[(Message, Ending)], json: &Value) {
+/// Which of these leases are surely over: something else of their document has begun since.
+fn over(inside: &Inside, number: usize, endings: &[(Message, Ending)]) -> Vec<bool> {
+    let pairs = &inside.clients[number].pairs;
+    let over = |message: &Message| {
+        let pair = pairs.get(&message.told.document);
+        pair.is_some_and(|pair| pair.newest() > message.request)
+    };
+    endings.iter().map(|(message, _)| over(message)).collect()
+}
+
+fn settled(inside: &mut Inside, number: usize, endings: &[(Message, Ending)], over: &[bool], json: &Value) {
     for (place, (message, ending)) in endings.iter().enumerate() {
         let Message { told, request, .. } = message;
         match json["messages"][place]["outcome"].as_str() {
+            Some("settled") if over[place] => {
+                let what = format!("the word about a lease that is over counts: #{request} {told}");
+                inside.wrong(Some(number), &told.document, what);
+            }
             Some("settled") => inside.ends(number, *request, told, *ending),
             // Too late, or it had ended for another reason.
             Some("expired" | "unknown") => inside.ends(number, *request, told, Ending::Failed),
@@ -197,9 +211,10 @@ fn settled(inside: &mut Inside, number: usize, endings: &[(Message, Ending)], js
 
 /// Has some sent now.
 pub async fn drive(house: Rc<House>, number: usize) {
-    let Some(id) = house.stage.lock().clients[number].id.clone() else { return };
+    let Some(name) = house.stage.lock().clients[number].name.clone() else { return };
     let query = DeliverQuery { quantity: Some(5), concurrency: None };
-    let asked = house.ask(async move |app| app.deliver(&resource(&app), &id, query).await.map(drop)).await;
+    let asked =
+        house.ask(async move |app| app.deliver(&name.resource, &name.id, query).await.map(drop)).await;
     match asked {
         // It is active, stands still, or another one is under way.
         Some(Ok(())) | None => {}

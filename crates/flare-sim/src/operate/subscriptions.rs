@@ -5,16 +5,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use flare_core::operations::{App, Done, Failure, ReplayDraft};
-use flare_model::ids::SubscriptionId;
+use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::subscription::Draft;
 use flare_promises::dice::Dice;
-use flare_promises::mood::Mood;
 use flare_promises::wish::{Aspect, Wish};
 use serde_json::{Value, json};
 
-use super::{AGAIN, Operation, insist, resource};
-use crate::client::Client;
+use super::{AGAIN, Operation, insist, resources};
+use crate::client::{Client, Name};
 use crate::node::House;
+use crate::profile::Profile;
 use crate::stage::Inside;
 
 /// The most subscriptions at a time.
@@ -28,17 +28,18 @@ const TRIES: usize = 200;
 
 /// Subscriptions that are there and that no operation has for itself.
 pub fn existing(inside: &Inside) -> Vec<usize> {
-    let free = |number: &usize| inside.clients[*number].id.is_some() && !inside.clients[*number].busy;
+    let free = |number: &usize| inside.clients[*number].name.is_some() && !inside.clients[*number].busy;
     (0..inside.clients.len()).filter(free).collect()
 }
 
-pub fn draw_new(inside: &mut Inside, dice: &mut Dice) -> Option<Operation> {
-    if inside.clients.iter().filter(|client| client.id.is_some() || client.busy).count() >= MOST {
+pub fn draw_new(inside: &mut Inside, profile: &Profile, dice: &mut Dice) -> Option<Operation> {
+    if inside.clients.iter().filter(|client| client.name.is_some() || client.busy).count() >= MOST {
         return None;
     }
-    let wish = Wish::draw(dice, HOSTS, inside.world.resources[0].lanes);
+    let resource = *dice.pick(&resources::existing(inside));
+    let wish = profile.wish(dice, HOSTS, inside.world.resources[resource].lanes);
     let (number, began) = (inside.clients.len(), inside.world.now());
-    let client = Client::new(wish, dice.fork(number as u64), dice.percent(30), began);
+    let client = Client::new(resource, wish, dice.fork(number as u64), dice.percent(30), began);
     inside.clients.push(client);
     Some(Operation::Subscribe(number))
 }
@@ -53,13 +54,18 @@ pub fn draw_end(inside: &mut Inside, number: usize) -> Option<Operation> {
     Some(Operation::Unsubscribe(number))
 }
 
-pub fn draw_change(inside: &mut Inside, number: usize, dice: &mut Dice) -> Option<Operation> {
-    let lanes = inside.world.resources[0].lanes;
+pub fn draw_change(
+    inside: &mut Inside,
+    number: usize,
+    profile: &Profile,
+    dice: &mut Dice,
+) -> Option<Operation> {
+    let lanes = inside.world.resources[inside.clients[number].resource].lanes;
     let client = &mut inside.clients[number];
     let mut wish = client.wish.clone();
     let mut aspects = Vec::new();
     for _ in 0..dice.between(1, 2) {
-        let aspect = *dice.pick(&Aspect::ALL);
+        let aspect = *dice.pick(profile.aspects);
         // How many shards there may be depends on the concurrency: one of them at a time.
         let related = [Aspect::Shards, Aspect::Concurrency];
         let meets = |other: &Aspect| *other == aspect || related.contains(other) && related.contains(&aspect);
@@ -74,13 +80,10 @@ pub fn draw_change(inside: &mut Inside, number: usize, dice: &mut Dice) -> Optio
 
 pub fn draw_replay(inside: &Inside, number: usize, dice: &mut Dice) -> Operation {
     let scope = *dice.pick(&["all", "lagging", "deadLetters", "all"]);
-    let urls: Vec<&String> = inside.world.resources[0].documents.keys().collect();
+    let urls: Vec<&String> =
+        inside.world.resources[inside.clients[number].resource].documents.keys().collect();
     let document = (!urls.is_empty() && dice.percent(30)).then(|| (*dice.pick(&urls)).clone());
     Operation::Replay { number, scope, document }
-}
-
-pub fn draw_mood(number: usize, dice: &mut Dice) -> Operation {
-    Operation::Mood(number, Mood::draw(dice))
 }
 
 fn body(number: usize, wish: &Wish) -> Value {
@@ -88,10 +91,18 @@ fn body(number: usize, wish: &Wish) -> Value {
 }
 
 pub async fn create(house: Rc<House>, number: usize) {
-    let body = body(number, &house.stage.lock().clients[number].wish);
+    let (body, resource) = {
+        let inside = house.stage.lock();
+        let client = &inside.clients[number];
+        let resource = inside.world.resources[client.resource].id.clone().unwrap_or_default();
+        (body(number, &client.wish), ResourceId::new(resource))
+    };
     let mut tried = false;
     let created = loop {
-        let asked = insist(&house, |app, again| try_to_create(app, body.clone(), again || tried)).await.0;
+        let asked =
+            insist(&house, |app, again| try_to_create(app, resource.clone(), body.clone(), again || tried))
+                .await
+                .0;
         match asked {
             // It is stored, and the node, which has just learnt of it, could not read it: whoever comes next has it do so.
             Ok(None) => tried = true,
@@ -110,16 +121,22 @@ pub async fn create(house: Rc<House>, number: usize) {
     };
     inside.note(|| format!("client {number} is {id:?}: {body}"));
     let client = &mut inside.clients[number];
-    (client.busy, client.created, client.id) = (false, now, id);
+    (client.busy, client.created) = (false, now);
+    client.name = id.map(|id| Name { resource, id });
 }
 
-async fn try_to_create(app: Arc<App>, body: Value, again: bool) -> Done<Option<SubscriptionId>> {
+async fn try_to_create(
+    app: Arc<App>,
+    resource: ResourceId,
+    body: Value,
+    again: bool,
+) -> Done<Option<SubscriptionId>> {
     let draft: Draft = serde_json::from_value(body.clone()).expect("a draft");
-    match app.create_subscription(&resource(&app), draft).await {
+    match app.create_subscription(&resource, draft).await {
         Ok((subscription, _)) => Ok(Some(subscription.id().clone())),
         // An earlier try was heard: it is there, under its url.
         Err(Failure::Conflict(_)) if again => {
-            let all = app.registry.subscriptions(&resource(&app), 0, 100);
+            let all = app.registry.subscriptions(&resource, 0, 100);
             let mine = |draft: &Draft| {
                 serde_json::to_value(draft)
                     .is_ok_and(|draft| draft["endpoint"]["url"] == body["endpoint"]["url"])
@@ -131,10 +148,10 @@ async fn try_to_create(app: Arc<App>, body: Value, again: bool) -> Done<Option<S
 }
 
 pub async fn delete(house: Rc<House>, number: usize) {
-    let Some(id) = house.stage.lock().clients[number].id.clone() else { return };
+    let Some(name) = house.stage.lock().clients[number].name.clone() else { return };
     let (deleted, again) = insist(&house, |app, _| {
-        let id = id.clone();
-        async move { app.delete_subscription(&resource(&app), &id).await }
+        let name = name.clone();
+        async move { app.delete_subscription(&name.resource, &name.id).await }
     })
     .await;
     let mut inside = house.stage.lock();
@@ -146,12 +163,12 @@ pub async fn delete(house: Rc<House>, number: usize) {
     inside.note(|| format!("client {number} is deleted"));
     let now = inside.node_time();
     let client = &mut inside.clients[number];
-    (client.busy, client.id, client.quiet) = (false, None, Some((now, "deleted")));
+    (client.busy, client.name, client.quiet) = (false, None, Some((now, "deleted")));
 }
 
 /// Changes some aspects; what another change did meanwhile stays.
 pub async fn change(house: Rc<House>, number: usize, aspects: Vec<Aspect>, wish: Wish) {
-    let Some(id) = house.stage.lock().clients[number].id.clone() else { return };
+    let Some(name) = house.stage.lock().clients[number].name.clone() else { return };
     let whole = body(number, &wish);
     let mut patch = json!({});
     for aspect in &aspects {
@@ -162,8 +179,8 @@ pub async fn change(house: Rc<House>, number: usize, aspects: Vec<Aspect>, wish:
         house.stage.lock().clients[number].refilter(wish.filter);
     }
     let changed = persist(&house, |app| {
-        let (id, patch) = (id.clone(), patch.clone());
-        async move { try_to_change(app, id, patch).await }
+        let (name, patch) = (name.clone(), patch.clone());
+        async move { try_to_change(app, name, patch).await }
     })
     .await;
     let mut inside = house.stage.lock();
@@ -189,7 +206,7 @@ pub async fn change(house: Rc<House>, number: usize, aspects: Vec<Aspect>, wish:
             if refilters {
                 client.refiltered(client.wish.filter, node_time);
             }
-            if client.id.is_some() && !client.busy {
+            if client.name.is_some() && !client.busy {
                 inside.wrong(Some(number), "", format!("PATCH {patch} failed: {failure}"));
             }
         }
@@ -197,9 +214,9 @@ pub async fn change(house: Rc<House>, number: usize, aspects: Vec<Aspect>, wish:
 }
 
 /// Applies a merge patch.
-pub async fn try_to_change(app: Arc<App>, id: SubscriptionId, patch: Value) -> Done<()> {
+pub async fn try_to_change(app: Arc<App>, name: Name, patch: Value) -> Done<()> {
     let patch = serde_json::value::to_raw_value(&patch).expect("a patch is plain data");
-    app.patch_subscription(&resource(&app), &id, &patch).await.map(drop)
+    app.patch_subscription(&name.resource, &name.id, &patch).await.map(drop)
 }
 
 fn merge(into: &mut Value, from: Value) {
@@ -229,10 +246,10 @@ pub async fn persist<F: Future<Output = Done<()>> + 'static>(
 }
 
 pub async fn pause(house: Rc<House>, number: usize) {
-    let Some(id) = house.stage.lock().clients[number].id.clone() else { return };
+    let Some(name) = house.stage.lock().clients[number].name.clone() else { return };
     let paused = persist(&house, |app| {
-        let id = id.clone();
-        async move { app.pause(&resource(&app), &id).await.map(drop) }
+        let name = name.clone();
+        async move { app.pause(&name.resource, &name.id).await.map(drop) }
     })
     .await;
     let mut inside = house.stage.lock();
@@ -246,15 +263,15 @@ pub async fn pause(house: Rc<House>, number: usize) {
 }
 
 pub async fn resume(house: Rc<House>, number: usize) {
-    let id = {
+    let name = {
         let client = &mut house.stage.lock().clients[number];
         client.quiet = None;
-        client.id.clone()
+        client.name.clone()
     };
-    let Some(id) = id else { return };
+    let Some(name) = name else { return };
     let resumed = persist(&house, |app| {
-        let id = id.clone();
-        async move { app.resume(&resource(&app), &id).await.map(drop) }
+        let name = name.clone();
+        async move { app.resume(&name.resource, &name.id).await.map(drop) }
     })
     .await;
     let mut inside = house.stage.lock();
@@ -266,23 +283,23 @@ pub async fn resume(house: Rc<House>, number: usize) {
 }
 
 pub async fn replay(house: Rc<House>, number: usize, scope: &'static str, document: Option<String>) {
-    let id = {
+    let name = {
         let client = &mut house.stage.lock().clients[number];
         client.replays += 1;
         match &document {
             Some(document) => drop(client.asked.insert(document.clone())),
             None => client.perhaps_swept |= scope == "all",
         }
-        client.id.clone()
+        client.name.clone()
     };
-    let Some(id) = id else { return };
+    let Some(name) = name else { return };
     let body = match &document {
         Some(document) => json!({"document": document}),
         None => json!({"scope": scope}),
     };
     // Not repeated when its answer is lost: one that was heard is enough, and one that was not is not missed.
     let draft: ReplayDraft = serde_json::from_value(body).expect("a replay");
-    let asked = house.ask(async move |app| app.replay(&resource(&app), &id, draft).await.map(drop)).await;
+    let asked = house.ask(async move |app| app.replay(&name.resource, &name.id, draft).await.map(drop)).await;
     let mut inside = house.stage.lock();
     inside
         .note(|| format!("client {number} replays {scope} {document:?}: {}", matches!(asked, Some(Ok(())))));

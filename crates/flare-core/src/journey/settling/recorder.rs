@@ -168,6 +168,11 @@ fn collect(
                 writes.push(FeedWrite { feed: slot.id, epoch, record });
                 entries.push((*entry, receipt));
             }
+            #[cfg(feature = "planted")]
+            None if slot.wants_record && flare_model::planted::Bug::MarkFalls.is_planted() => {
+                slot.feed.recorded_though_nothing_was_taken();
+                worker.goes_on(*entry);
+            }
             // All of it is durable: it was recorded meanwhile with the urgent ones, or there was nothing.
             None if slot.wants_record && slot.feed.is_durable() => worker.goes_on(*entry),
             None => {}

@@ -100,6 +100,10 @@ impl Worker {
         // The recorder writes all it has for whoever waits; a feed with nothing to record goes on meanwhile.
         for lane in self.subscribers.lanes(place) {
             self.record_what_changed(place, lane);
+            #[cfg(feature = "planted")]
+            if flare_model::planted::Bug::MarkFalls.is_planted() {
+                self.mark_dirty(place, lane, true);
+            }
         }
         self.unrecorded.tell_when_durable(reply);
     }

@@ -1,0 +1,60 @@
+//! Dead letters: operators look at them, and drop some, or all.
+
+use std::rc::Rc;
+
+use flare_core::operations::Failure;
+use flare_promises::dice::Dice;
+
+use super::{Operation, insist};
+use crate::node::House;
+use crate::stage::Inside;
+
+/// What is done with dead letters.
+#[derive(Clone, Debug)]
+pub enum Errand {
+    Look,
+    Drop(Option<String>),
+}
+
+pub fn draw(inside: &Inside, number: usize, dice: &mut Dice) -> Operation {
+    let urls: Vec<&String> =
+        inside.world.resources[inside.clients[number].resource].documents.keys().collect();
+    let errand = match dice.below(10) {
+        0..=6 => Errand::Look,
+        7 => Errand::Drop(None),
+        _ if urls.is_empty() => Errand::Look,
+        _ => Errand::Drop(Some((*dice.pick(&urls)).clone())),
+    };
+    Operation::Letters { number, errand }
+}
+
+pub async fn run(house: Rc<House>, number: usize, errand: Errand) {
+    let name = house.stage.lock().clients[number].name.clone();
+    if let Some(name) = name {
+        let (done, _) = insist(&house, |app, _| {
+            let (name, errand) = (name.clone(), errand.clone());
+            async move {
+                match errand {
+                    Errand::Look => app.dead_letters(&name.resource, &name.id, 0, 100).await.map(drop),
+                    Errand::Drop(document) => {
+                        app.drop_dead_letters(&name.resource, &name.id, document.as_deref()).await.map(drop)
+                    }
+                }
+            }
+        })
+        .await;
+        let mut inside = house.stage.lock();
+        inside.note(|| format!("client {number}: {errand:?} {}", done.is_ok()));
+        match done {
+            Ok(()) => {}
+            // There is no dead letter of this document.
+            Err(Failure::NotFound(_)) if matches!(errand, Errand::Drop(Some(_))) => {}
+            Err(failure) => inside.fails(number, "dead letters", &failure),
+        }
+    }
+    if let Errand::Drop(document) = errand {
+        let mut inside = house.stage.lock();
+        let now = inside.world.now();
+        inside.clients[number].dropped.push((document, now));
+    }
+}
