@@ -56,10 +56,14 @@ impl Begun {
 
 struct Open {
     number: u64,
+    /// The id of its notification.
+    id: String,
     /// Of a lease: it does not end before.
     until: Option<Duration>,
     /// The client has said how it ends, and was not answered yet.
     said: Option<Ending>,
+    /// It has said so by coming back, of which it is not told whether it came in time.
+    came_back: bool,
 }
 
 /// How a notification comes.
@@ -142,7 +146,7 @@ impl Pair {
         };
         let told = &begun.told;
         self.beliefs = self.beliefs.after_begin(told.action);
-        self.open.push(Open { number: request, until, said: None });
+        self.open.push(Open { number: request, id: told.id.clone(), until, said: None, came_back: false });
         if self.revisions.last() != Some(&(told.revision, told.action)) {
             self.revisions.push((told.revision, told.action));
         }
@@ -158,8 +162,9 @@ impl Pair {
 
     /// What began under this number ends, and Flare knows it.
     pub fn ends(&mut self, request: u64, told: &Told, ending: Ending) {
-        if !self.open.iter().any(|open| open.number == request) {
-            return;
+        let Some(open) = self.open.iter().find(|open| open.number == request) else { return };
+        if open.came_back {
+            return self.ends_perhaps(request, told, Ending::Delivered);
         }
         self.open.retain(|open| open.number != request);
         self.note(format!("#{request} ends: {ending:?}"));
@@ -180,6 +185,19 @@ impl Pair {
         for open in self.open.iter_mut().filter(|open| open.number == request) {
             open.said = Some(ending);
         }
+    }
+
+    /// The client says that it has a notification, whichever leases it came on: the same, as Flare knows it by its id.
+    pub fn has_all_of(&mut self, id: &str) {
+        for open in self.open.iter_mut().filter(|open| open.id == id) {
+            (open.said, open.came_back) = (Some(Ending::Delivered), true);
+        }
+    }
+
+    /// Whether the last that ended is this revision, and was delivered.
+    pub fn has_delivered(&self, revision: i64) -> bool {
+        self.ended == Some(Ending::Delivered)
+            && self.begun.as_ref().is_some_and(|begun| begun.told.revision == revision)
     }
 
     /// What the client has said of leases counts, since something else is under way.

@@ -16,6 +16,8 @@ use crate::weather::Weather;
 #[derive(Clone, Debug)]
 pub struct Profile {
     pub name: &'static str,
+    /// How many times it goes on after a pause, at least and at most.
+    pub rounds: (u64, u64),
     /// How many documents there are.
     pub documents: u64,
     /// Of a hundred things that origins say so many are deletes.
@@ -95,7 +97,7 @@ const SWEEPING: &[(Kind, u64)] = &[
     (Kind::Unsubscribe, 2),
     (Kind::Change, 25),
     (Kind::Stand, 4),
-    (Kind::Replay, 20),
+    (Kind::Replay, 8),
     (Kind::Letters, 3),
     (Kind::Mood, 6),
     (Kind::Pull, 6),
@@ -164,6 +166,7 @@ impl Profile {
     pub fn draw(dice: &mut Dice) -> Profile {
         let anything = Profile {
             name: "anything",
+            rounds: (10, 70),
             documents: 6,
             deletes: 25,
             lanes: &[1, 2, 3, 8],
@@ -202,10 +205,12 @@ impl Profile {
                 taste: Taste::Passive,
                 ..anything
             },
-            // Everything is gone through again and again, and meanwhile decided otherwise.
+            // What is gone through is meanwhile decided otherwise. Soon over: whatever comes later would go through it again
+            // and set right what was left out.
             14..17 => Profile {
                 name: "sweeps",
-                documents: dice.between(2, 6),
+                rounds: (4, 24),
+                documents: dice.between(4, 10),
                 deletes: 15,
                 operations: SWEEPING,
                 aspects: &[Aspect::Filter, Aspect::Filter, Aspect::Filter, Aspect::When, Aspect::Shards],

@@ -53,7 +53,8 @@ pub async fn play(house: Rc<House>, mut dice: Dice) {
         let drawn = operate::subscriptions::draw_new(&mut house.stage.lock(), profile, dice);
         play.begin(drawn);
     }
-    for _ in 0..play.dice.between(10, 70) {
+    let (least, most) = play.profile.rounds;
+    for _ in 0..play.dice.between(least, most) {
         for _ in 0..play.dice.between(1, 4) {
             let Play { dice, profile, .. } = &mut play;
             let drawn = Operation::draw(&mut house.stage.lock(), profile, dice);

@@ -224,6 +224,13 @@ impl Inside {
         }
     }
 
+    /// The client says that it has a notification.
+    pub fn has_all_of(&mut self, number: usize, told: &Told) {
+        if let Some(pair) = self.clients[number].pairs.get_mut(&told.document) {
+            pair.has_all_of(&told.id);
+        }
+    }
+
     /// The client processes a notification.
     pub fn processes(&mut self, number: usize, told: &Told) {
         if !self.clients[number].apply(told) {

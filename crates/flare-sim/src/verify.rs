@@ -77,9 +77,9 @@ fn expected(client: &Client, url: &str, document: &Document, pair: Option<&Pair>
     if pair.and_then(|pair| pair.ended) == Some(Ending::Discarded) {
         return Expected::Whatever;
     }
-    // Nor is what was given up, once the operator has dropped it.
-    let failed = pair.and_then(|pair| pair.ended) == Some(Ending::Failed);
-    if failed && client.may_have_dropped(url, newest.began) {
+    // Nor is what was given up, once the operator has dropped it: also if no connection came about, and so no request.
+    let given_up = !pair.is_some_and(|pair| pair.has_delivered(newest.revision));
+    if given_up && client.may_have_dropped(url, newest.began) {
         return Expected::Whatever;
     }
     let Some(content) = &newest.content else { return Expected::Nothing };

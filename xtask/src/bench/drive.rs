@@ -25,6 +25,11 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// Changes come at a rate, and not as fast as they are answered.
+    pub fn is_paced(&self) -> bool {
+        self.rate > 0
+    }
+
     pub fn tenth(&self) -> Workload {
         Workload { changes: (self.changes / 10).max(10), distinct: self.distinct / 10, ..self.clone() }
     }

@@ -99,16 +99,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             }
             seen.push(runtime.block_on(round(&binary, &workload))?);
         }
-        let now = median(seen);
+        let now = median(&workload, seen);
         if args.before.is_some() {
-            let before = median(seen_before);
+            let before = median(&workload, seen_before);
             print_line(&workload, "before", &before);
             print_line(&workload, "now", &now);
-            println!(
-                "    now to before: of raw {:.3}, cpu {:.3}",
-                now.of_raw() / before.of_raw(),
-                now.measured.cpu_micros / before.measured.cpu_micros
-            );
+            print_ratio(&workload, &before, &now);
         } else {
             print_line(&workload, workload.about, &now);
         }
@@ -135,12 +131,16 @@ impl Round {
 
 /// The round in the middle by its share of raw, with the middle of all processor times: the two vary for different
 /// reasons.
-fn median(mut rounds: Vec<Round>) -> Round {
+fn median(workload: &Workload, mut rounds: Vec<Round>) -> Round {
     rounds.sort_by(|a, b| a.measured.cpu_micros.total_cmp(&b.measured.cpu_micros));
     let cpu_micros = rounds[rounds.len() / 2].measured.cpu_micros;
     rounds.sort_by(|a, b| a.raw_micros.total_cmp(&b.raw_micros));
     let raw_micros = rounds[rounds.len() / 2].raw_micros;
-    rounds.sort_by(|a, b| a.of_raw().total_cmp(&b.of_raw()));
+    if workload.is_paced() {
+        rounds.sort_by_key(|round| round.measured.p99);
+    } else {
+        rounds.sort_by(|a, b| a.of_raw().total_cmp(&b.of_raw()));
+    }
     let mut middle = rounds.swap_remove(rounds.len() / 2);
     middle.measured.cpu_micros = cpu_micros;
     middle.raw_micros = raw_micros;
@@ -166,15 +166,26 @@ fn print_header() {
     );
 }
 
+/// What comes at a pace comes at that pace: there it is how late it is that counts, not how much of raw's deliveries.
+fn print_ratio(workload: &Workload, before: &Round, now: &Round) {
+    let cpu = now.measured.cpu_micros / before.measured.cpu_micros;
+    if workload.is_paced() {
+        let p99 = now.measured.p99.as_secs_f64() / before.measured.p99.as_secs_f64();
+        println!("    now to before: p99 {p99:.3}, cpu {cpu:.3}");
+    } else {
+        println!("    now to before: of raw {:.3}, cpu {cpu:.3}", now.of_raw() / before.of_raw());
+    }
+}
+
 fn print_line(workload: &Workload, what: &str, round: &Round) {
     let measured = &round.measured;
+    let of_raw = if workload.is_paced() { "paced".to_owned() } else { format!("{:.2}", round.of_raw()) };
     println!(
-        "{:<3} {:<30} {:>9.0} {:>11.0} {:>7.2} {:>9.1} {:>7.1} {:>8.2} {:>8.2} {:>6} {:>5} {:>6} {:>7.0}",
+        "{:<3} {:<30} {:>9.0} {:>11.0} {of_raw:>7} {:>9.1} {:>7.1} {:>8.2} {:>8.2} {:>6} {:>5} {:>6} {:>7.0}",
         workload.name,
         what,
         measured.puts,
         measured.deliveries,
-        round.of_raw(),
         measured.cpu_micros,
         round.raw_micros,
         measured.p50.as_secs_f64() * 1e3,

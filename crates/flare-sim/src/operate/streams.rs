@@ -98,10 +98,8 @@ fn has(house: &House, number: usize, messages: &[Message]) -> Option<String> {
     let mut inside = house.stage.lock();
     for message in messages {
         inside.processes(number, &message.told);
+        inside.has_all_of(number, &message.told);
     }
-    let settling: Vec<_> =
-        messages.iter().map(|message| (message.request, &message.told, Ending::Delivered)).collect();
-    inside.settles(number, &settling);
     messages.last().map(|message| message.told.id.clone())
 }
 

@@ -43,7 +43,7 @@ pub fn families(facts: &Facts) -> Vec<Family> {
         ),
         Family::gauge(
             "flare_http_max_connections",
-            "How many connections may be open; further ones wait to be accepted.",
+            "How many connections may be open; further ones are told to come back later, or wait to be accepted.",
             facts.max_connections as f64,
         ),
     ]
