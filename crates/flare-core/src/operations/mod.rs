@@ -22,6 +22,7 @@ pub use catalog::secrets::{Rotation, RotationDraft};
 pub use catalog::subscriptions::{StatusView, SweepView};
 pub use chores::{Chore, Chores, OnFailure, When};
 pub use delivery::dead_letters::DeadLetterView;
+pub use delivery::groups::{DeadLetterKind, DeadLetterKinds};
 pub use delivery::passive::{
     DeliverQuery, DeliverView, ReserveQuery, ReserveView, SettleDraft, SettleView, StreamQuery,
 };
@@ -30,7 +31,7 @@ pub use delivery::trials::{TestDraft, TestView};
 pub use documents::drift::{DriftPlace, DriftQuery, DriftView};
 pub use documents::filters::{FilterTrial, FilterTrialView};
 pub use documents::holders::{HolderView, HoldersQuery};
-pub use documents::search::{FoundView, SearchQuery};
+pub use documents::search::{FoundView, SearchPlace, SearchQuery};
 pub use watching::overview::{OverviewView, Standing, SubscriptionQuery};
 
 use crate::journey::{Event, Standstill};

@@ -1,6 +1,6 @@
 //! Dead letters: what was given up, with the reason, until it is replayed, replaced or dropped.
 
-use flare_model::feed::Action;
+use flare_model::feed::{Action, Standing};
 use flare_model::ids::{LaneId, Ordinal, ResourceId, Seq, SubscriptionId};
 use flare_model::invalid::Invalid;
 use flare_model::revision::Revision;
@@ -62,6 +62,16 @@ impl App {
         let number = subscription.number();
         let list = ListStandings { subscription: number, dead: true, offset, limit };
         let (total, standings) = self.store.ledger.standings(list).await?;
+        let letters = self.letters(&subscription, standings).await?;
+        Ok(DeadLetterPage { total, letters })
+    }
+
+    /// Dead letters as they are shown, with their documents.
+    pub(in crate::operations) async fn letters(
+        &self,
+        subscription: &Subscription,
+        standings: Vec<(u8, Standing)>,
+    ) -> Done<Vec<DeadLetterView>> {
         let mut letters = Vec::with_capacity(standings.len());
         for (index, standing) in standings {
             let lane = LaneId { resource: subscription.compiled.resource.number, index };
@@ -80,7 +90,7 @@ impl App {
                 response: trouble.and_then(|t| t.response.clone()),
             });
         }
-        Ok(DeadLetterPage { total, letters })
+        Ok(letters)
     }
 
     /// Drops one dead letter, or all. What the client has stays as it is.

@@ -3,6 +3,7 @@
 
 pub mod attempts;
 pub mod dead_letters;
+pub mod groups;
 pub mod passive;
 pub mod replays;
 pub mod retries;

@@ -16,6 +16,7 @@ use crate::notification::ids::replay_id;
 use crate::operations::App;
 use crate::operations::Done;
 use crate::operations::Failure;
+use crate::operations::delivery::groups::DeadLetterKind;
 use crate::registry::Subscription;
 
 /// Documents looked at, or asked for, at once.
@@ -32,6 +33,10 @@ pub struct ReplayDraft {
     /// Only this document, whatever the scope.
     #[schemars(extend("format" = "document-url"))]
     pub document: Option<String>,
+    /// Only dead letters whose last answer had this status; with scope `deadLetters`.
+    pub status: Option<u16>,
+    /// Only dead letters whose last attempt had no answer and ended with this error; with scope `deadLetters`.
+    pub error: Option<String>,
 }
 
 /// What to send again.
@@ -71,6 +76,23 @@ pub struct ReplayPage {
     pub replays: Vec<ReplayView>,
 }
 
+impl ReplayDraft {
+    /// The kind of dead letters that is asked for, if one is.
+    fn kind(&self, scope: ReplayScope) -> Result<Option<DeadLetterKind>, Invalid> {
+        let (status, error) = (self.status, self.error.clone());
+        let field = match (status.is_some(), error.is_some()) {
+            (false, false) => return Ok(None),
+            (true, true) => return Err(Invalid::new("error", "goes without a status: there was no answer")),
+            (true, false) => "status",
+            (false, true) => "error",
+        };
+        if scope != ReplayScope::DeadLetters || self.document.is_some() {
+            return Err(Invalid::new(field, "goes with the scope `deadLetters`, without a document"));
+        }
+        Ok(Some(DeadLetterKind { status, error }))
+    }
+}
+
 impl App {
     /// Begins a replay.
     pub async fn replay(
@@ -83,10 +105,15 @@ impl App {
         if draft.since.is_some() && (scope != ReplayScope::All || draft.document.is_some()) {
             return Err(Invalid::new("since", "goes with the scope `all`, without a document").into());
         }
+        let kind = draft.kind(scope)?;
         // Counting may take a while: before the catalog is taken, which others wait for.
         let lanes = match (&draft.document, scope) {
             (None, ReplayScope::All) => self.count(&*self.subscription(resource, id)?, draft.since).await?,
             _ => Vec::new(),
+        };
+        let alike = match &kind {
+            Some(kind) => Some(self.dead_of(&*self.subscription(resource, id)?, kind).await?),
+            None => None,
         };
         let _catalog = self.catalog.lock().await;
         let subscription = self.subscription(resource, id)?;
@@ -100,7 +127,7 @@ impl App {
                 lanes.iter().sum()
             }
             (None, ReplayScope::Lagging) => self.replay_lagging(&subscription, number).await?,
-            (None, ReplayScope::DeadLetters) => self.replay_dead(&subscription, number).await?,
+            (None, ReplayScope::DeadLetters) => self.replay_dead(&subscription, alike, number).await?,
         };
         // Accepted means durable: killed from here on, the next process goes on with it.
         self.record(&subscription).await?;
@@ -224,7 +251,16 @@ impl App {
         }
     }
 
-    async fn replay_dead(&self, subscription: &Subscription, replay: u64) -> Done<u64> {
+    /// All that were given up, or those of one kind.
+    async fn replay_dead(
+        &self,
+        subscription: &Subscription,
+        alike: Option<Vec<(u8, Ordinal)>>,
+        replay: u64,
+    ) -> Done<u64> {
+        if let Some(alike) = alike {
+            return self.request_all(subscription, &alike, replay).await;
+        }
         let number = subscription.number();
         let dead = self.journey.ask(number, |reply| Command::Dead(number, reply)).await;
         self.request_all(subscription, &dead.ok_or_else(|| self.left(subscription))?, replay).await

@@ -157,3 +157,40 @@ async fn many_can_look_at_dead_letters_at_once() {
         assert_eq!(total.unwrap(), 1);
     }
 }
+
+#[tokio::test]
+async fn dead_letters_of_one_kind_are_replayed_as_a_group() {
+    let receiver = Receiver::answering(|request| {
+        let early = ["/1", "/2"].iter().any(|end| request.document().ends_with(end));
+        let status = if early { 500 } else { 422 };
+        Reply::Full { status, headers: vec![], body: "no".into() }
+    });
+    let story = Story::told(receiver.await).await;
+    let retry = json!({"quantity": 1});
+    let subscription = story.subscribe_simply(json!({"retry": retry})).await;
+    for id in 1..=5 {
+        story.put(id, 1).await;
+    }
+    given_up(&story, &subscription, 5).await;
+    let replay = async |body: Value| story.api().post(&format!("{subscription}/replay"), &body).await;
+    let begun = replay(json!({"scope": "deadLetters", "status": 422})).await.expect(202).json();
+    assert_eq!(begun["total"], 3, "{begun}");
+    let told = |id: u64| {
+        let requests = story.receiver.requests();
+        let again = requests.iter().filter(|request| !request.header("flare-replay").is_empty());
+        again.filter(|request| request.document().ends_with(&format!("/{id}"))).count()
+    };
+    story.until_status(&subscription, "sent again", |s| s["failed"] == 8).await;
+    assert_eq!([1, 2, 3, 4, 5].map(told), [0, 0, 1, 1, 1]);
+    // One that never was: nothing is sent.
+    let none = replay(json!({"scope": "deadLetters", "error": "nobody ever saw this"})).await.expect(202);
+    assert_eq!(none.json()["total"], 0);
+    for wrong in [
+        json!({"status": 422}),
+        json!({"scope": "lagging", "error": "x"}),
+        json!({"scope": "deadLetters", "status": 422, "document": document_url(1)}),
+        json!({"scope": "deadLetters", "status": 422, "error": "x"}),
+    ] {
+        replay(wrong).await.expect(400);
+    }
+}
