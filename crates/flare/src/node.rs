@@ -182,11 +182,23 @@ async fn load(app: &App) -> anyhow::Result<()> {
         version = version::VERSION,
         sha = version::SHA,
         address = %app.about.address,
+        ui = app.config.ui.enabled.then(|| ui_address(app.about.address)),
         resources,
         subscriptions,
         "Flare is ready"
     );
     Ok(())
+}
+
+/// Where a browser on this machine finds the web interface. An address that stands for all of them is none to go to.
+fn ui_address(mut address: SocketAddr) -> String {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    format!("http://{address}{}", ui::HOME)
 }
 
 /// Begins what the node does by itself, its pages that move included.

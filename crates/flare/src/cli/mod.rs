@@ -45,7 +45,7 @@ pub enum Format {
 pub enum Command {
     /// Start Flare; with no configuration at all it keeps its data in ./flare-data and listens on 127.0.0.1:8080.
     Start(StartArgs),
-    /// Show Flare at work: a shop whose documents change, and five clients, one slow and one that keeps failing among
+    /// Show Flare at work: a shop whose documents change, and six clients, one slow and one that keeps failing among
     /// them. All in this process, on a temporary store; ctrl-C stops it, and nothing of it is left.
     Demo(DemoArgs),
     /// Bring the store to this version's schema, or say what that would take.

@@ -1,4 +1,4 @@
-//! `flare demo`: in: a few words about how. Out: a node on a temporary store, a shop that changes documents, five clients
+//! `flare demo`: in: a few words about how. Out: a node on a temporary store, a shop that changes documents, six clients
 //! that are told of them, and a view of it all, until ctrl-C.
 //!
 //! The node is the one that `flare start` runs, on this thread. The shop, the clients and the view live on a thread of
@@ -29,6 +29,7 @@ use crate::cli::{DemoArgs, Exit, Format};
 use crate::logging;
 use crate::node::{self, Company};
 use play::{Ended, Stage};
+use role::Role;
 pub use scratch::Scratch;
 use world::Snapshot;
 
@@ -124,33 +125,96 @@ fn settings(args: &DemoArgs, scratch: &Scratch, listener: &TcpListener) -> anyho
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Snapshot { seconds, changes, clients, .. } = &self.snapshot;
-        writeln!(f, "\n{}: {changes} changes in {seconds} s.", self.ended)?;
+        let Snapshot { seconds, changes, documents, clients, .. } = &self.snapshot;
+        writeln!(
+            f,
+            "\n{}: {changes} changes in {seconds} s, and {documents} documents are left.\n",
+            self.ended
+        )?;
+        writeln!(
+            f,
+            "{:<12}  {:>9}  {:>7}  {:>7}  {:>7}  {:>6}  {:>4}  {:>8}",
+            "client", "documents", "created", "updated", "deleted", "failed", "dead", "latency"
+        )?;
         for client in clients {
             let [creates, updates, deletes] = client.actions;
-            let has = match (self.complete.is_some(), client.gap.is_none()) {
-                (_, true) => "has everything".to_owned(),
-                (false, false) => "was still to be told of some".to_owned(),
-                (true, false) => format!(
-                    "LACKS {}, has {} in another version, and {} too many",
-                    client.gap.missing, client.gap.outdated, client.gap.surplus
-                ),
-            };
             writeln!(
                 f,
-                "  {:<12}  {:<19}  {has}: {} documents ({creates} creates, {updates} updates, {deletes} deletes; \
-                 {} failures; {})",
+                "{:<12}  {:>9}  {creates:>7}  {updates:>7}  {deletes:>7}  {:>6}  {:>4}  {:>8}",
                 client.client,
-                client.role.about(),
                 client.documents,
                 client.failures,
+                client.dead_letters,
                 screen::latency(client.latency_ms),
             )?;
         }
-        match self.complete {
-            Some(true) => writeln!(f, "Every client has what it should."),
-            Some(false) => writeln!(f, "Not every client has what it should."),
-            None => Ok(()),
+        writeln!(f)?;
+        self.say_what_is_missing(f)?;
+        self.say_what_was_given_up(f)
+    }
+}
+
+impl Summary {
+    fn say_what_is_missing(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let taking = self.snapshot.clients.iter().filter(|client| client.role != Role::Failing);
+        let mut complete = true;
+        for client in taking.filter(|client| !client.gap.is_none()) {
+            complete = false;
+            let (name, gap) = (client.client, &client.gap);
+            match self.complete {
+                None => writeln!(f, "{name} was still to be told of some.")?,
+                Some(_) => writeln!(
+                    f,
+                    "{name} LACKS {}, has {} in another version and {} too many.",
+                    gap.missing, gap.outdated, gap.surplus
+                )?,
+            }
+        }
+        match (self.complete, complete) {
+            (Some(true), _) | (None, true) => writeln!(f, "Every client that answers has what it should."),
+            (Some(false), _) => writeln!(f, "Not every client has what it should."),
+            (None, false) => Ok(()),
+        }
+    }
+
+    fn say_what_was_given_up(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(failing) = self.snapshot.clients.iter().find(|client| client.role == Role::Failing) else {
+            return Ok(());
+        };
+        match failing.dead_letters {
+            0 => Ok(()),
+            dead => writeln!(
+                f,
+                "{} answered 500 to everything, and its policy allows one attempt:\n\
+                 {dead} documents are dead letters, kept until they are replayed or discarded.",
+                failing.client
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use flare_core::door::ManualClock;
+    use serde_json::json;
+
+    use super::*;
+    use world::World;
+
+    #[test]
+    fn what_is_said_in_the_end_fits_a_terminal_and_names_what_was_given_up() {
+        let world = World::new(Arc::new(ManualClock::default()), 1);
+        let status = json!({"status": "failing", "delivered": 123_456, "failed": 65_432,
+            "feed": {"lagging": 2, "deadLetters": 24}});
+        let snapshot = world.snapshot(|_| Some(&status));
+        for (ended, complete) in
+            [(Ended::InTime, Some(true)), (Ended::InTime, Some(false)), (Ended::Interrupted, None)]
+        {
+            let text = Summary { ended, complete, snapshot: snapshot.clone() }.to_string();
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+            assert!(text.contains("24 documents are dead letters"), "{text}");
         }
     }
 }

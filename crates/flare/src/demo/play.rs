@@ -211,9 +211,12 @@ impl Cast {
     }
 }
 
-/// Whether Flare has nothing more to tell anybody.
+/// Whether Flare has nothing more to tell anybody who listens, and has given up who does not.
 fn is_quiet(snapshot: &Snapshot) -> bool {
-    snapshot.clients.iter().all(|client| client.waiting == 0)
+    snapshot.clients.iter().all(|client| match client.role {
+        Role::Failing => client.dead_letters > 0 || client.refused == 0 && client.waiting == 0,
+        _ => client.waiting == 0,
+    })
 }
 
 fn id(created: &Value) -> anyhow::Result<String> {

@@ -60,6 +60,10 @@ async fn answer(
             world.refuse(role, "answered 503 to", thing);
             StatusCode::SERVICE_UNAVAILABLE
         }
+        Mood::Broken => {
+            world.refuse(role, "answered 500 to", thing);
+            StatusCode::INTERNAL_SERVER_ERROR
+        }
         Mood::HangingUp => {
             world.refuse(role, "hung up on", thing);
             // The server closes the connection on an error.

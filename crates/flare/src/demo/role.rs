@@ -1,4 +1,4 @@
-//! In: nothing. Out: the five clients of the demo: what each hears of, how it subscribes, and how it behaves. Pure.
+//! In: nothing. Out: the six clients of the demo: what each hears of, how it subscribes, and how it behaves. Pure.
 
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ pub enum Role {
     Passive,
     /// Wants only some of the documents.
     Filtered,
+    /// Takes nothing, ever.
+    Failing,
 }
 
 /// What a client does with a request.
@@ -32,6 +34,8 @@ pub enum Mood {
     Refusing,
     /// Closes the connection without an answer.
     HangingUp,
+    /// Answers 500.
+    Broken,
 }
 
 /// The flapping client's life, again and again.
@@ -44,7 +48,8 @@ const PHASES: [(Mood, Duration); 4] = [
 
 impl Role {
     /// All of them, in the order they are shown in.
-    pub const ALL: [Role; 5] = [Role::Healthy, Role::Slow, Role::Flapping, Role::Passive, Role::Filtered];
+    pub const ALL: [Role; 6] =
+        [Role::Healthy, Role::Slow, Role::Flapping, Role::Passive, Role::Filtered, Role::Failing];
 
     /// What it is called.
     pub fn name(self) -> &'static str {
@@ -54,17 +59,19 @@ impl Role {
             Role::Flapping => "price-board",
             Role::Passive => "marketing",
             Role::Filtered => "reorder-desk",
+            Role::Failing => "fax-machine",
         }
     }
 
     /// How it behaves, in a few words.
     pub fn about(self) -> &'static str {
         match self {
-            Role::Healthy => "healthy: orders",
-            Role::Slow => "slow: orders",
-            Role::Flapping => "flapping: products",
-            Role::Passive => "passive: carts",
-            Role::Filtered => "filtered: low stock",
+            Role::Healthy => "healthy: takes orders at once",
+            Role::Slow => "slow: takes orders in its own time",
+            Role::Flapping => "flapping: takes products, refuses, hangs up, and so on",
+            Role::Passive => "passive: asks for carts by itself",
+            Role::Filtered => "filtered: products that run low, and no others",
+            Role::Failing => "failing: answers 500 to every product, so Flare gives up",
         }
     }
 
@@ -72,7 +79,7 @@ impl Role {
     pub fn kind(self) -> Kind {
         match self {
             Role::Healthy | Role::Slow => Kind::Order,
-            Role::Flapping | Role::Filtered => Kind::Product,
+            Role::Flapping | Role::Filtered | Role::Failing => Kind::Product,
             Role::Passive => Kind::Cart,
         }
     }
@@ -95,14 +102,19 @@ impl Role {
             Role::Flapping => {
                 body["delivery"] = json!({"retry": {"interval": "500ms", "maxInterval": "2s", "ttl": "1h"}});
             }
+            // Given up at once, so that it is seen.
+            Role::Failing => body["delivery"] = json!({"retry": {"quantity": 1}}),
             Role::Passive => body["mode"] = "passive".into(),
             Role::Filtered => body["filter"] = format!("document.stock < {LOW}").into(),
         }
         body
     }
 
-    /// What it does with a request after this time; in the end, everybody is up.
+    /// What it does with a request after this time; in the end, everybody is up who ever is.
     pub fn mood(self, elapsed: Duration, ending: bool) -> Mood {
+        if self == Role::Failing {
+            return Mood::Broken;
+        }
         if self != Role::Flapping || ending {
             return Mood::Up;
         }
@@ -140,6 +152,7 @@ mod tests {
         }
         assert_eq!(Role::Flapping.mood(Duration::from_secs(4), true), Mood::Up);
         assert_eq!(Role::Healthy.mood(Duration::from_secs(4), false), Mood::Up);
+        assert_eq!(Role::Failing.mood(Duration::from_secs(4), true), Mood::Broken);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Summary;
+use super::role::Role;
 use super::world::{Snapshot, Standing};
 use crate::cli::Format;
 use crate::cli::remote::colours_are_welcome;
@@ -63,11 +64,15 @@ impl Screen {
         let (api, ui) = (format!("http://{addr}"), format!("http://{addr}/ui"));
         let text = match self.style {
             Style::Json => json!({"event": "started", "api": api, "ui": ui, "seed": seed}).to_string() + "\n",
-            Style::Table { .. } | Style::Lines => format!(
-                "Flare {} shows itself: a shop, and five clients that hear of it.\n\
-                 UI   {ui}\nAPI  {api}\nSeed {seed}; ctrl-C stops it, and nothing of it is left.\n",
-                crate::version::VERSION
-            ),
+            Style::Table { .. } | Style::Lines => {
+                let clients = Role::ALL.map(|role| format!("  {:<12}  {}\n", role.name(), role.about()));
+                format!(
+                    "Flare {} shows itself: a shop, and six clients that hear of it.\n{}\
+                     UI   {ui}\nAPI  {api}\nSeed {seed}; ctrl-C stops it, and nothing of it is left.\n",
+                    crate::version::VERSION,
+                    clients.concat()
+                )
+            }
         };
         let enter = if matches!(self.style, Style::Table { .. }) { ENTER } else { "" };
         self.write(&format!("{text}{enter}"))
@@ -124,38 +129,39 @@ impl Drop for Screen {
 
 /// Everything in one line.
 fn line(snapshot: &Snapshot) -> String {
-    let mut line = format!("{:>4} s  {} changes", snapshot.seconds, snapshot.changes);
-    for client in &snapshot.clients {
-        let Standing { client, now, delivered, waiting, failures, .. } = client;
-        let _ = write!(
-            line,
-            "  |  {client} ({now}): {delivered} delivered, {waiting} waiting, {failures} failed"
-        );
-    }
-    line + "\n"
+    let sum = |read: fn(&Standing) -> u64| snapshot.clients.iter().map(read).sum::<u64>();
+    let Snapshot { seconds, changes, .. } = snapshot;
+    format!(
+        "{seconds:>4} s  {changes} changes, {} delivered, {} waiting, {} failed, {} dead letters\n",
+        sum(|client| client.delivered),
+        sum(|client| client.waiting),
+        sum(|client| client.failures),
+        sum(|client| client.dead_letters)
+    )
 }
 
+/// No wider than 80 columns, which every terminal has.
 fn table(snapshot: &Snapshot, colour: bool) -> String {
     let Snapshot { seconds, changes, repeats, refused, documents, clients } = snapshot;
     let mut text = format!(
         "\n{seconds} s: {documents} documents, {changes} changes, {repeats} sent twice, {refused} refused\n\n\
-         {:<12}  {:<19}  {:<8}  {:<9}  {:>9}  {:>7}  {:>8}  {:>8}  {}\n",
-        "client", "is", "now", "status", "delivered", "waiting", "failures", "latency", "last"
+         {:<12}  {:<8}  {:<9}  {:>9}  {:>7}  {:>6}  {:>4}  {:>8}\n",
+        "client", "now", "status", "delivered", "waiting", "failed", "dead", "latency"
     );
     for client in clients {
         let status = painted(&format!("{:<9}", client.status), good(client.status == "active"), colour);
-        let now =
-            painted(&format!("{:<8}", client.now), good(!matches!(client.now, "503" | "hangs up")), colour);
+        let well = !matches!(client.now, "500" | "503" | "hangs up");
+        let now = painted(&format!("{:<8}", client.now), good(well), colour);
+        let dead = format!("{:>4}", client.dead_letters);
+        let dead = if client.dead_letters > 0 { painted(&dead, good(false), colour) } else { dead };
         let _ = writeln!(
             text,
-            "{:<12}  {:<19}  {now}  {status}  {:>9}  {:>7}  {:>8}  {:>8}  {}",
+            "{:<12}  {now}  {status}  {:>9}  {:>7}  {:>6}  {dead}  {:>8}",
             client.client,
-            client.role.about(),
             client.delivered,
             client.waiting,
             client.failures,
             latency(client.latency_ms),
-            client.last
         );
     }
     text
@@ -185,7 +191,6 @@ mod tests {
 
     use parking_lot::Mutex;
 
-    use super::super::role::Role;
     use super::super::world::World;
     use super::*;
     use flare_core::door::ManualClock;
@@ -221,19 +226,28 @@ mod tests {
     fn a_table_is_drawn_over_itself_and_the_terminal_is_left_as_it_was() {
         let text = shown(Style::Table { colour: false }, 2);
         assert_eq!(
-            text.matches("\x1b[9A").count(),
+            text.matches("\x1b[10A").count(),
             1,
             "only the second goes up, by as many lines as were drawn: {text:?}"
         );
-        assert_eq!(text.matches("accounting").count(), 2);
+        assert_eq!(text.matches("accounting").count(), 3, "once with what it is");
         assert!(text.contains("http://127.0.0.1:8080/ui") && text.ends_with(LEAVE), "{text:?}");
-        let row = text.lines().find(|line| line.contains("accounting")).unwrap();
-        for word in ["slow: orders", "failing", "7", "2", "3"] {
+        let row = text.lines().rfind(|line| line.contains("accounting")).unwrap();
+        for word in ["slow", "failing", "7", "2", "3"] {
             assert!(row.contains(word), "{row}");
         }
         assert!(
             !row.contains("\x1b[31m") && shown(Style::Table { colour: true }, 1).contains("\x1b[31mfailing")
         );
+    }
+
+    #[test]
+    fn everything_fits_80_columns() {
+        for style in [Style::Lines, Style::Table { colour: false }] {
+            let text = shown(style, 2).replace(ENTER, "").replace(LEAVE, "").replace("\x1b[K", "");
+            let text = text.replace("\x1b[10A", "");
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        }
     }
 
     #[test]

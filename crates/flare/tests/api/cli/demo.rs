@@ -81,7 +81,7 @@ async fn closed(duration: &str) -> Value {
     assert!(first["ui"].as_str().unwrap().ends_with("/ui"), "{first}");
     assert_eq!((&last["event"], &last["ended"]), (&"summary".into(), &"inTime".into()));
     assert_eq!((&last["complete"], &last["refused"]), (&true.into(), &0.into()), "{last}");
-    for client in last["clients"].as_array().unwrap() {
+    for client in last["clients"].as_array().unwrap().iter().filter(|client| client["role"] != "failing") {
         assert_eq!(client["gap"], json!({"missing": 0, "outdated": 0, "surplus": 0}), "{client}");
         assert_eq!((&client["unwanted"], &client["waiting"]), (&0.into(), &0.into()), "{client}");
     }
@@ -135,6 +135,10 @@ async fn every_client_behaves_as_it_is_named_and_has_what_it_should_in_the_end()
     let [creates, _, deletes] = actions(&last, "filtered");
     assert_eq!(creates - deletes, number("filtered", "documents"));
     assert!(number("filtered", "documents") < 24);
+    // What never takes anything ends in dead letters.
+    assert_eq!((number("failing", "delivered"), number("failing", "documents")), (0, 0));
+    assert!((1..=24).contains(&number("failing", "deadLetters")), "{last}");
+    assert!(number("failing", "failures") >= number("failing", "deadLetters"), "{last}");
     // What it settled as done is what Flare counts as delivered; what it gave back came again.
     assert_eq!(actions(&last, "passive").iter().sum::<u64>(), number("passive", "delivered"));
 }
@@ -147,7 +151,7 @@ async fn the_node_of_a_demo_is_a_node_like_any_other_and_a_signal_leaves_no_trac
         let started = running.line();
         let address = started["api"].as_str().unwrap().strip_prefix("http://").unwrap();
         let api = Api::new(address.parse().unwrap());
-        assert_eq!(api.get("/status").await.expect(200).json()["subscriptions"], 5);
+        assert_eq!(api.get("/status").await.expect(200).json()["subscriptions"], 6);
         assert!(!is_empty(temporary.path()), "its store is there");
         while running.line()["clients"][0]["delivered"] == 0 {}
         running.signal(signal);
@@ -198,11 +202,25 @@ async fn where_nobody_draws_over_anything_there_are_plain_lines_with_the_address
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(!text.contains('\x1b'), "{text:?}");
-    for word in ["/ui", "warehouse", "flapping", "Every client has what it should"] {
+    for word in ["/ui", "warehouse", "flapping", "Every client that answers has what it should"] {
         assert!(text.contains(word), "`{word}` is not in: {text}");
     }
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let log = std::fs::read_to_string(temporary.path().join("demo.log")).unwrap();
     assert!(log.contains("Flare is ready"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_demo_has_a_client_that_really_fails_and_says_so_in_the_end_within_80_columns() {
+    let temporary = tempfile::tempdir().unwrap();
+    let output = finished(demo(temporary.path(), &["--duration", "3s", "--seed", "5", "--rate", "50"])).await;
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let (_, end) = text.split_once("The shop is closed").expect("it says how it ended");
+    for words in ["fax-machine answered 500", "documents are dead letters", "has what it should"] {
+        assert!(end.contains(words), "`{words}` is not in: {end}");
+    }
 }
 
 #[tokio::test]

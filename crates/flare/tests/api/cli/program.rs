@@ -210,6 +210,17 @@ async fn log_lines_are_json_with_version_and_sha_where_asked() {
     }
 }
 
+#[tokio::test]
+async fn a_start_names_the_address_of_the_web_interface() {
+    let ready = |flare: &Flare| -> serde_json::Value {
+        serde_json::from_str(&flare.logged("Flare is ready").unwrap()).unwrap()
+    };
+    let flare = Flare::start().await;
+    assert_eq!(ready(&flare)["ui"], format!("http://{}/ui", flare.addr()));
+    let without = Setup::default().with("FLARE_UI_ENABLED", "false").start().await;
+    assert!(ready(&without).get("ui").is_none(), "{}", ready(&without));
+}
+
 #[test]
 fn a_data_directory_that_cannot_be_written_is_said() {
     let here = tempfile::tempdir().unwrap();
