@@ -207,7 +207,7 @@ test('a client that asks is told how, and its leases are seen', () =>
     assert.equal(messages.length, 1);
     const leased = page.locator('#now .card-body', { hasText: 'Leased' });
     await leased.getByText('1', { exact: true }).waitFor();
-    await page.locator('#now').getByText('http://shop.test/products/asked').waitFor();
+    await page.locator('#now').getByRole('link', { name: 'http://shop.test/products/asked', exact: true }).waitFor();
     await watch.check();
     await watch.picture('passive');
     const settle = (await page.locator('#settle').innerText()).match(/-d '(.+)'/)[1];

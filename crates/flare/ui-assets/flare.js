@@ -33,6 +33,7 @@
     },
     dialog(button) { document.getElementById(button.dataset.dialog).showModal(); },
     close(button) { button.closest("dialog").close(); },
+    field(link) { meet(document.getElementById(link.dataset.field)); },
     async copy(button) {
       await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).innerText);
       button.classList.add("btn-success");
@@ -50,6 +51,49 @@
   document.addEventListener("change", (event) => {
     const fields = event.target.closest("[data-refresh]");
     if (fields) document.getElementById(fields.dataset.refresh)?.click();
+  });
+
+  // What is wrong is met where it is: in sight, and with the keyboard in it.
+  const meet = (place) => {
+    if (!place) return;
+    for (let box = place.closest("details"); box; box = box.parentElement.closest("details")) box.open = true;
+    place.scrollIntoView({ block: "center" });
+    place.focus({ preventScroll: true });
+  };
+  const wrong = (within) => meet(within.querySelector("[aria-invalid=true]") || within.querySelector("#problem"));
+  document.addEventListener("DOMContentLoaded", () => wrong(document));
+  // After Turbo has put focus and scrolling where it wants them.
+  document.addEventListener("turbo:render", () => setTimeout(() => wrong(document)));
+  document.addEventListener("turbo:frame-render", ({ target }) => setTimeout(() => wrong(target)));
+
+  // Expressions are checked while they are typed, by the API's own word. What they say of a document is not asked here.
+  const checks = new WeakMap();
+  const check = async (field) => {
+    const place = document.getElementById(`${field.id}-error`);
+    const kind = field.dataset.check;
+    const source = field.value;
+    const say = (text) => {
+      if (field.value !== source) return;
+      place.setAttribute("aria-live", "polite");
+      place.hidden = false;
+      place.className = text ? "invalid-feedback d-block" : "";
+      place.textContent = text;
+      field.classList.toggle("is-invalid", text !== "");
+      if (text) field.setAttribute("aria-invalid", "true"); else field.removeAttribute("aria-invalid");
+    };
+    if (source.trim() === "") return say("");
+    try {
+      const answer = await fetch("/filters/test", { method: "POST", body: JSON.stringify({ [kind]: source, document: {} }) });
+      const { error, detail } = await answer.json();
+      if (!answer.ok) say(`${kind}: ${detail ?? error?.detail ?? answer.status}`);
+      else say(error?.position ? `${kind}: ${error.detail}` : "");
+    } catch { /* saving it will tell */ }
+  };
+  document.addEventListener("input", (event) => {
+    const field = event.target.closest("[data-check]");
+    if (!field) return;
+    clearTimeout(checks.get(field));
+    checks.set(field, setTimeout(() => check(field), 300));
   });
 
   // A field that belongs to a choice chooses it.

@@ -45,6 +45,8 @@ export async function open(browser, origin, options = {}) {
     viewport: WIDTHS[options.width ?? 'wide'],
     colorScheme: options.scheme ?? 'light',
     reducedMotion: 'reduce',
+    ...(options.timezoneId ? { timezoneId: options.timezoneId } : {}),
+    ...(options.hasTouch ? { hasTouch: true } : {}),
     permissions: ['clipboard-read', 'clipboard-write'],
   });
   const page = await context.newPage();

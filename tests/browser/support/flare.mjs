@@ -10,13 +10,13 @@ const BINARY = process.env.FLARE_BINARY ?? new URL('../../../target/debug/flare'
 
 /** A running process with an embedded store. */
 export class Flare {
-  /** Starts it; `variables` are keys of the configuration as environment variables. */
-  static async start(variables = {}) {
+  /** Starts it; `variables` are keys of the configuration as environment variables. One that was killed goes on where it was. */
+  static async start(variables = {}, { port = 0, directory } = {}) {
     const flare = new Flare();
-    flare.directory = await mkdtemp(join(tmpdir(), 'flare-browser-'));
+    flare.directory = directory ?? (await mkdtemp(join(tmpdir(), 'flare-browser-')));
     const environment = { FLARE_LOG_FORMAT: 'json', FLARE_PROVIDER_STORE: 'embedded', ...variables };
     const data = join(flare.directory, 'data');
-    flare.process = spawn(BINARY, ['start', '--addr', '127.0.0.1:0', '--data', data], {
+    flare.process = spawn(BINARY, ['start', '--addr', `127.0.0.1:${port}`, '--data', data], {
       cwd: flare.directory,
       env: environment,
       stdio: ['ignore', 'ignore', 'pipe'],

@@ -27,6 +27,7 @@ pub use count::Counts;
 pub use gauges::Gauges;
 pub use history::point::{Percentiles, Point};
 pub use history::{History, Sample, Series};
+pub use redact::is_secret;
 pub use view::{AttemptDetail, AttemptView, Headers, RequestView, ResponseView, Timing};
 pub use watching::{News, Watcher};
 

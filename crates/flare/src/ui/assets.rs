@@ -28,13 +28,14 @@ enum Content {
     Gzip(&'static [u8]),
 }
 
-static ASSETS: [Asset; 4] = [
+static ASSETS: [Asset; 5] = [
     Asset {
         name: "tabler.css",
         content: Content::Gzip(include_bytes!("../../ui-assets/vendor/tabler.css.gz")),
     },
     Asset { name: "flare.css", content: Content::Plain(include_str!("../../ui-assets/flare.css")) },
     Asset { name: "turbo.js", content: Content::Gzip(include_bytes!("../../ui-assets/vendor/turbo.js.gz")) },
+    Asset { name: "moving.js", content: Content::Plain(include_str!("../../ui-assets/moving.js")) },
     Asset { name: "flare.js", content: Content::Plain(include_str!("../../ui-assets/flare.js")) },
 ];
 

@@ -8,9 +8,9 @@ use flare_core::observe::Gauges;
 use flare_core::operations::{App, Done};
 use flare_http::AppState;
 use flare_http::error::ApiError;
-use flare_model::time::Timestamp;
 
 use super::live::{self, Listeners, Topic};
+use super::moment::{Moment, Words};
 use super::page::{Frame, PageError, Section, Visit, html};
 use super::text;
 use crate::version;
@@ -28,8 +28,8 @@ struct Page {
 struct Node {
     version: &'static str,
     sha: &'static str,
-    built: String,
-    started: String,
+    built: Words,
+    started: Moment,
     uptime: String,
     address: String,
     store: String,
@@ -68,10 +68,8 @@ impl Node {
         Ok(Node {
             version: version::VERSION,
             sha: version::SHA,
-            built: version::BUILD_TIME
-                .parse::<Timestamp>()
-                .map_or(version::BUILD_TIME.to_owned(), text::moment),
-            started: text::moment(app.started_at),
+            built: Words::of(version::BUILD_TIME),
+            started: Moment(app.started_at),
             uptime: text::fine(uptime),
             address: app.about.address.to_string(),
             store: format!("{:?}", app.config.provider.store).to_lowercase(),

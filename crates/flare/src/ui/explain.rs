@@ -1,16 +1,23 @@
-//! `GET /ui/explain?document=&subscription=`: why a client was or was not told of a document.
+//! `GET /ui/explain?document=&subscription=`: why a client was or was not told of a document. A subscription is named by
+//! its id or by a part of its url; where several could be meant, they are offered.
 
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use flare_core::operations::{App, Done, Failure};
+use flare_core::operations::{App, Done, Failure, Standing, SubscriptionQuery};
+use flare_core::registry::{Slice, Subscription};
 use flare_http::AppState;
 use flare_model::explain::{Explanation, Verdict};
 use flare_model::ids::SubscriptionId;
 use flare_model::invalid::Invalid;
+use flare_model::resource::Resource;
+use flare_model::url::DocumentUrl;
 
+use super::documents;
 use super::form::Form;
+use super::moment::{Moment, Words};
 use super::page::{Frame, PageError, Section, Visit, html_with};
+use super::pager::encode;
 use super::text;
 
 const FIELDS: &[&str] = &["document", "subscription"];
@@ -21,58 +28,126 @@ struct Page {
     frame: Frame,
     form: Form,
     answer: Option<Answer>,
+    /// Subscriptions to choose from.
+    offers: Vec<Offer>,
+    /// How many more there are.
+    more: u64,
+    /// Whether one has to be chosen before there is an answer.
+    asks: bool,
 }
+
+/// A subscription that could be meant.
+struct Offer {
+    id: String,
+    client: String,
+    resource: String,
+    href: String,
+    state: &'static str,
+}
+
+/// Subscriptions that are offered. When there are more: the page says so, and a part of a url finds them.
+const OFFERED: usize = 50;
 
 struct Answer {
     verdict: &'static str,
     tone: &'static str,
     client: String,
     href: String,
+    document: String,
+    document_href: String,
     facts: Vec<Fact>,
 }
 
 struct Fact {
     about: &'static str,
-    at: String,
-    detail: String,
+    at: Option<Moment>,
+    detail: Words,
 }
 
 /// Shows the question, and the answer once both are known.
 pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, PageError> {
     let mut form = Form::of_query(FIELDS, visit.uri());
-    let mut answer = None;
-    if form.given("document").is_some() || form.given("subscription").is_some() {
-        match explain(&app, &form).await {
+    let document = form.given("document").map(|url| app.document_url(url)).transpose();
+    let (mut answer, mut asks) = (None, false);
+    let resource = document.as_ref().ok().and_then(|url| app.registry.find(url.as_ref()?));
+    let words = form.given("subscription").map(ToOwned::to_owned);
+    let known = words.as_deref().and_then(|id| app.registry.subscription_by_id(&SubscriptionId::new(id)));
+    let mut found = offered(&app, resource.as_deref(), words.as_deref().filter(|_| known.is_none())).await?;
+    // A part of a url that only one has names it as well as its id does.
+    let meant = known.or_else(|| {
+        let only = found.entries.first().filter(|_| found.total == 1 && words.is_some());
+        only.map(|standing| standing.subscription.clone())
+    });
+    match (document, meant) {
+        (Err(failure), _) => form.refuse(failure)?,
+        (Ok(Some(url)), Some(subscription)) => match explain(&app, &url, &subscription).await {
             Ok(found) => answer = Some(found),
             Err(Failure::NotFound(detail)) => form.refuse(Invalid::new("subscription", detail).into())?,
             Err(failure) => form.refuse(failure)?,
+        },
+        (Ok(None), Some(_)) => form.refuse(Invalid::new("document", "say which document").into())?,
+        (Ok(_), None) if words.is_some() && found.total == 0 => {
+            let detail = format!("there is no subscription {}", words.as_deref().unwrap_or_default());
+            form.refuse(Invalid::new("subscription", detail).into())?;
+            found = offered(&app, resource.as_deref(), None).await?;
+            asks = true;
         }
+        (Ok(document), None) => asks = document.is_some() || words.is_some(),
     }
+    let document = form.given("document").map(encode);
+    let offers: Vec<Offer> =
+        found.entries.into_iter().map(|standing| Offer::of(standing, document.as_deref())).collect();
+    let more = found.total.saturating_sub(offers.len()) as u64;
     let frame = visit.frame(Section::Explain, "Explain");
-    Ok(html_with(form.status(), &Page { frame, form, answer }))
+    Ok(html_with(form.status(), &Page { frame, form, answer, offers, more, asks }))
 }
 
-async fn explain(app: &App, form: &Form) -> Done<Answer> {
-    let url = app.document_url(form.value("document").trim())?;
-    let id =
-        form.given("subscription").ok_or_else(|| Invalid::new("subscription", "say whose client it is"))?;
-    let id = SubscriptionId::new(id);
-    let Explanation { verdict, facts } = app.explain(&url, &id).await?;
-    let subscription = app.registry.subscription_by_id(&id);
+/// The first subscriptions that could be meant: of the document's resource, with these words in their url or id.
+async fn offered(app: &App, resource: Option<&Resource>, words: Option<&str>) -> Done<Slice<Standing>> {
+    let query = SubscriptionQuery {
+        resource: resource.map(|resource| resource.id().clone()),
+        words: words.map(ToOwned::to_owned),
+        status: None,
+        offset: 0,
+        limit: OFFERED,
+    };
+    app.find_subscriptions(&query).await
+}
+
+impl Offer {
+    fn of(standing: Standing, document: Option<&str>) -> Offer {
+        let Standing { subscription, status } = standing;
+        let id = subscription.id().to_string();
+        Offer {
+            href: format!(
+                "/ui/explain?document={}&subscription={}",
+                document.unwrap_or_default(),
+                encode(&id)
+            ),
+            client: text::client(&subscription),
+            resource: subscription.compiled.resource.view.endpoint.clone(),
+            state: status.status.as_str(),
+            id,
+        }
+    }
+}
+
+async fn explain(app: &App, url: &DocumentUrl, subscription: &Subscription) -> Done<Answer> {
+    let id = subscription.id();
+    let Explanation { verdict, facts } = app.explain(url, id).await?;
     let fact = |fact: flare_model::explain::Fact| Fact {
         about: about(fact.fact),
-        at: fact.at.map(text::moment).unwrap_or_default(),
-        detail: fact.detail,
+        at: fact.at.map(Moment),
+        detail: Words::of(&fact.detail),
     };
     let (verdict, tone) = spoken(verdict);
     Ok(Answer {
         verdict,
         tone,
-        href: subscription
-            .as_ref()
-            .map(|known| format!("/ui/resources/{}/subscriptions/{id}", known.compiled.resource.id()))
-            .unwrap_or_default(),
-        client: subscription.map_or_else(|| id.to_string(), |known| text::client(&known)),
+        href: format!("/ui/subscriptions/{id}"),
+        client: text::client(subscription),
+        document: url.to_string(),
+        document_href: documents::place(url.as_str()),
         facts: facts.into_iter().map(fact).collect(),
     })
 }

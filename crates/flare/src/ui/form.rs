@@ -4,6 +4,7 @@
 use axum::body::Body;
 use flare_core::operations::{App, Done, Failure};
 use flare_http::body;
+use flare_http::error::ApiError;
 use flare_http::page::pairs_of;
 use flare_model::invalid::Invalid;
 use http::{HeaderMap, StatusCode, Uri};
@@ -26,6 +27,16 @@ struct Problem {
     /// The field that it is shown beside, if there is one.
     field: Option<&'static str>,
     text: String,
+    /// What the page that shows it answers.
+    status: StatusCode,
+}
+
+/// What is wrong with a form, in a line.
+pub struct Summary<'a> {
+    /// The field, if the form has it.
+    pub field: Option<&'static str>,
+    /// The message.
+    pub text: &'a str,
 }
 
 impl Form {
@@ -85,9 +96,14 @@ impl Form {
         self.problem.as_ref().filter(|problem| problem.field.is_none()).map(|problem| problem.text.as_str())
     }
 
+    /// What is wrong with it, for whoever just pressed its button: the field, if the form has it, and the message.
+    pub fn summary(&self) -> Option<Summary<'_>> {
+        self.problem.as_ref().map(|problem| Summary { field: problem.field, text: &problem.text })
+    }
+
     /// The status of a page that shows it: a mistake is 400.
     pub fn status(&self) -> StatusCode {
-        if self.problem.is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK }
+        self.problem.as_ref().map_or(StatusCode::OK, |problem| problem.status)
     }
 
     /// Does what a draft asks for. `None` where it is wrong or refused: then the form says why, and is to be shown again.
@@ -111,11 +127,18 @@ impl Form {
 
     /// The form again with what an operation said against it. What is not for the user to mend is a page of its own.
     pub fn refuse(&mut self, failure: Failure) -> Result<(), PageError> {
+        let status = StatusCode::BAD_REQUEST;
         self.problem = Some(match failure {
             Failure::Invalid(invalid) => {
-                Problem { field: self.place(&invalid.field), text: invalid.to_string() }
+                Problem { field: self.place(&invalid.field), text: invalid.to_string(), status }
             }
-            Failure::Conflict(detail) | Failure::TooMany(detail) => Problem { field: None, text: detail },
+            Failure::Conflict(text) | Failure::TooMany(text) => Problem { field: None, text, status },
+            // The store may take it in a moment, and what was typed is not to be typed again.
+            failure @ Failure::Store(_) => {
+                let error = ApiError::from(failure);
+                let (status, _, detail) = error.parts();
+                Problem { field: None, text: format!("nothing was saved: {detail}"), status }
+            }
             other => return Err(other.into()),
         });
         Ok(())

@@ -20,7 +20,7 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
-use super::dashboard::{self, Range};
+use super::dashboard::{self, Look};
 use super::{cluster, subscriptions};
 
 /// How a page that moves gets at those who listen.
@@ -30,7 +30,7 @@ pub type Listeners = Extension<Arc<Live>>;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Topic {
     /// The dashboard, over a range of time.
-    Dashboard(Range),
+    Dashboard(Look),
     /// The node.
     Cluster,
     /// How a subscription stands.
@@ -45,7 +45,7 @@ pub enum Topic {
 async fn render(app: &App, topic: &Topic) -> Option<String> {
     match topic {
         Topic::Cluster => cluster::stream(app).await,
-        Topic::Dashboard(range) => dashboard::stream(app, *range).await,
+        Topic::Dashboard(look) => dashboard::stream(app, *look).await,
         Topic::Subscription(id) => subscriptions::show_stream(app, id).await,
         Topic::Attempts(id) => subscriptions::attempts_stream(app, id).await,
         Topic::Replays(id) => subscriptions::replays_stream(app, id).await,
@@ -135,7 +135,10 @@ pub fn listen(app: &App, live: &Live, topic: Topic) -> Result<Response, ApiError
     });
     let events = events.take_until(app.stop.clone().cancelled_owned());
     // A word at once, so that the browser knows that the way is open.
-    let opened = stream::once(async { Ok(Bytes::from_static(b": listening\n\n")) });
+    // How often something comes, so that the page knows when nothing does; and how soon to come back.
+    let every = app.history.sample().as_millis();
+    let opened = format!("retry: 1000\nevent: every\ndata: {every}\n\n");
+    let opened = stream::once(async move { Ok(Bytes::from(opened)) });
     let mut response = Response::new(Body::from_stream(opened.chain(events)));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     Ok(response)
@@ -162,6 +165,7 @@ pub fn replace(target: &str, html: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ui::dashboard::Range;
 
     #[test]
     fn an_event_has_every_line_of_its_text() {
@@ -170,7 +174,7 @@ mod tests {
 
     #[tokio::test]
     async fn topics_without_listeners_are_forgotten_and_their_room_is_free_again() {
-        const LIVE: Topic = Topic::Dashboard(Range::Minutes);
+        const LIVE: Topic = Topic::Dashboard(Look { range: Range::Minutes, whole: false });
         let live = Live::new(1);
         let first = live.subscribe(LIVE).unwrap();
         assert!(live.subscribe(LIVE).is_err());

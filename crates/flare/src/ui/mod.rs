@@ -2,7 +2,7 @@
 //!
 //! One page, one file; a page calls the same operations as the API does and has a template of the same name in
 //! `templates/`. What all pages share: [`page`] (the frame around each), [`form`] (fields with the API's own
-//! messages beside them), [`pager`], [`flash`], [`live`] (what moves while one looks), [`assets`] and [`guard`]
+//! messages beside them), [`moment`] (times, as their reader has them), [`pager`], [`flash`], [`live`] (what moves while one looks), [`assets`] and [`guard`]
 //! (what a browser may do here).
 
 mod assets;
@@ -16,6 +16,7 @@ mod form;
 mod guard;
 mod icons;
 pub mod live;
+mod moment;
 mod page;
 mod pager;
 mod plot;

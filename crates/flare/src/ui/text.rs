@@ -65,7 +65,7 @@ pub fn fine(span: Duration) -> String {
 }
 
 /// A moment to the second, in UTC.
-pub fn moment(at: Timestamp) -> String {
+pub fn utc(at: Timestamp) -> String {
     let text = at.to_string();
     match text.get(..19) {
         Some(date) => format!("{} UTC", date.replace('T', " ")),
@@ -176,7 +176,7 @@ mod tests {
         ] {
             assert_eq!(ago(now, at.parse().unwrap()), text);
         }
-        assert_eq!(moment(now), "2026-01-01 12:00:00 UTC");
+        assert_eq!(utc(now), "2026-01-01 12:00:00 UTC");
     }
 
     #[test]

@@ -3,17 +3,17 @@
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
-use flare_core::operations::{FoundView, SearchQuery};
+use flare_core::operations::{FoundView, SearchPlace, SearchQuery};
 use flare_http::AppState;
-use flare_http::query;
+use flare_http::error::ApiError;
 use flare_model::ids::ResourceId;
 use flare_model::url::DocumentUrl;
 
 use super::place;
 use crate::ui::form::Form;
+use crate::ui::moment::Ago;
 use crate::ui::page::{Frame, PageError, Section, Visit, html};
 use crate::ui::pager::{Pager, with};
-use crate::ui::text;
 
 /// Resources to choose from. With more, the beginning of a url finds its own.
 const CHOICES: usize = 200;
@@ -34,7 +34,7 @@ struct Row {
     url: String,
     revision: String,
     deleted: bool,
-    changed: String,
+    changed: Ago,
 }
 
 /// Looks for documents.
@@ -47,16 +47,19 @@ pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, Page
         return Ok(Redirect::to(&place(url.as_str())).into_response());
     }
     let page = Pager::query(&app, visit.uri())?;
-    let skip = visit.query("after").map(|after| query::number("after", &after)).transpose()?.unwrap_or(0);
+    let after = match visit.query("after").map(|after| after.parse::<SearchPlace>()) {
+        Some(Err(())) => return Err(ApiError::bad_request("`after` is not what a page ended with").into()),
+        after => after.and_then(Result::ok).unwrap_or_default(),
+    };
     let resource = form.given("resource").map(ResourceId::new);
-    let found = app.search(SearchQuery { resource, prefix, skip, limit: page.limit }).await?;
+    let found = app.search(SearchQuery { resource, prefix, after, limit: page.limit }).await?;
     let now = app.clock.now();
     let row = |found: FoundView| Row {
         href: place(&found.document),
         url: found.document.to_string(),
         revision: found.revision.to_string(),
         deleted: found.deleted,
-        changed: text::ago(now, found.updated_at),
+        changed: Ago { now, at: found.updated_at },
     };
     let choices = app.registry.resources(0, CHOICES).entries;
     let mut resources = vec![(String::new(), "All resources".to_owned())];

@@ -8,11 +8,12 @@ use flare_http::AppState;
 use flare_http::error::ApiError;
 use flare_model::feed::ClientHas;
 
+use crate::ui::moment::{Moment, Words};
 use crate::ui::page::{Frame, PageError, Section, Visit, html};
 use crate::ui::pager::{Pager, encode, with};
 use crate::ui::text;
 
-/// How much of a document is shown.
+/// How much of a document is shown unless all of it is asked for.
 const SHOWN: usize = 64 * 1024;
 
 #[derive(Template)]
@@ -24,11 +25,12 @@ struct Page {
     resource: String,
     endpoint: String,
     revision: String,
-    updated: String,
+    updated: Moment,
     deleted: bool,
     bytes: u64,
     content: String,
-    is_cut: bool,
+    /// The page that shows all of it, where this one does not.
+    whole_href: Option<String>,
     lagging: bool,
     all_href: String,
     lagging_href: String,
@@ -43,7 +45,7 @@ struct Row {
     explain: String,
     has: &'static str,
     tone: &'static str,
-    why: String,
+    why: Words,
 }
 
 /// Shows the document.
@@ -65,7 +67,7 @@ pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, Page
             explain: format!("/ui/explain?document={encoded}&subscription={id}"),
             has,
             tone,
-            why: holder.why,
+            why: Words::of(&holder.why),
         }
     };
     let rows: Vec<Row> = holders.entries.into_iter().map(row).collect();
@@ -78,15 +80,16 @@ pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, Page
         next: holders.next.map(offset),
     };
     let content = text::pretty(&document.content);
-    let cut = content.char_indices().map(|(at, _)| at).find(|at| *at >= SHOWN);
+    let whole = visit.query("content").as_deref() == Some("whole");
+    let cut = content.char_indices().map(|(at, _)| at).find(|at| *at >= SHOWN).filter(|_| !whole);
     Ok(html(&Page {
         resource: resource.id().to_string(),
         endpoint: resource.view.endpoint.clone(),
         revision: document.revision.to_string(),
-        updated: text::moment(document.updated_at),
+        updated: Moment(document.updated_at),
         deleted: document.row.deleted,
         bytes: document.content.len() as u64,
-        is_cut: cut.is_some(),
+        whole_href: cut.map(|_| with(visit.uri(), &[("content", Some("whole".into()))])),
         content: content[..cut.unwrap_or(content.len())].to_owned(),
         lagging,
         all_href: with(visit.uri(), &[("lagging", None), ("offset", None)]),

@@ -8,6 +8,7 @@ use axum::response::Response;
 use flare_http::AppState;
 use flare_model::resource::Resource;
 
+use crate::ui::moment::Ago;
 use crate::ui::page::{Frame, PageError, Section, Visit, html};
 use crate::ui::pager::Pager;
 use crate::ui::text;
@@ -23,7 +24,7 @@ struct Page {
 struct Row {
     resource: Arc<Resource>,
     subscriptions: u64,
-    created: String,
+    created: Ago,
 }
 
 /// Shows the list.
@@ -33,7 +34,7 @@ pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, Page
     let now = app.clock.now();
     let row = |resource: Arc<Resource>| Row {
         subscriptions: app.registry.subscriptions(resource.id(), 0, 0).total as u64,
-        created: text::ago(now, resource.view.created_at),
+        created: Ago { now, at: resource.view.created_at },
         resource,
     };
     let rows: Vec<Row> = found.entries.into_iter().map(row).collect();

@@ -10,6 +10,7 @@ use flare_http::error::ApiError;
 use flare_model::ids::ResourceId;
 use flare_model::resource::Resource;
 
+use crate::ui::moment::Moment;
 use crate::ui::page::{Frame, PageError, Section, Visit, html};
 use crate::ui::text;
 
@@ -18,7 +19,7 @@ use crate::ui::text;
 struct Page {
     frame: Frame,
     resource: Arc<Resource>,
-    created: String,
+    created: Moment,
     documents: u64,
     tombstones: u64,
     subscriptions: u64,
@@ -37,7 +38,7 @@ pub async fn handle(
     let mine = || lanes.iter().filter(|lane| lane.lane.resource == resource.number);
     let page = Page {
         frame: visit.frame(Section::Resources, &resource.view.endpoint).under("Resources", "/ui/resources"),
-        created: text::moment(resource.view.created_at),
+        created: Moment(resource.view.created_at),
         documents: mine().map(|lane| lane.documents).sum(),
         tombstones: mine().map(|lane| lane.tombstones).sum(),
         subscriptions: app.registry.subscriptions(resource.id(), 0, 0).total as u64,

@@ -14,10 +14,11 @@ use flare_model::time::Timestamp;
 use super::exchange::Exchange;
 use super::head::{Head, Tab, find, ids, place};
 use super::plot::{Latency, class, short};
+use crate::ui::documents;
 use crate::ui::live::{self, Listeners, Topic};
+use crate::ui::moment::{Ago, Moment};
 use crate::ui::page::{Frame, PageError, Visit, html};
 use crate::ui::pager::{Pager, encode};
-use crate::ui::text;
 
 /// Attempts that the plot looks at, and that the live list shows.
 const PLOTTED: usize = 100;
@@ -50,10 +51,8 @@ struct List {
 pub struct AttemptRow {
     /// Its page.
     pub place: String,
-    /// When it began, to people.
-    pub ago: String,
-    /// When it began, exactly.
-    pub began: String,
+    /// When it began.
+    pub ago: Ago,
     /// How it ended.
     pub outcome: &'static str,
     /// The answer's status, or what went wrong.
@@ -62,6 +61,8 @@ pub struct AttemptRow {
     pub action: &'static str,
     /// About which document.
     pub document: String,
+    /// The page of the document.
+    pub document_place: String,
     /// In which revision.
     pub revision: String,
     /// Which attempt for that revision.
@@ -77,8 +78,7 @@ impl AttemptRow {
     pub fn of(place: &str, now: Timestamp, attempt: &AttemptView) -> AttemptRow {
         AttemptRow {
             place: format!("{place}/attempts/{}", attempt.id),
-            ago: text::ago(now, attempt.began_at),
-            began: attempt.began_at.to_string(),
+            ago: Ago { now, at: attempt.began_at },
             outcome: class(attempt.outcome),
             answer: match (attempt.status, &attempt.error) {
                 (Some(status), _) => status.to_string(),
@@ -86,6 +86,7 @@ impl AttemptRow {
                 (None, None) => "no answer".to_owned(),
             },
             action: attempt.action.as_str(),
+            document_place: documents::place(&attempt.document),
             document: attempt.document.clone(),
             revision: attempt.revision.to_string(),
             attempt: attempt.attempt,
@@ -171,7 +172,7 @@ struct OnePage {
     frame: Frame,
     head: Head,
     row: AttemptRow,
-    began: String,
+    began: Moment,
     webhook_id: String,
     explain: String,
     again: String,
@@ -195,7 +196,7 @@ pub async fn show(
     let frame = head.frame(visit, format!("{} of {}", row.action, row.document));
     Ok(html(&OnePage {
         frame: frame.under("Attempts", format!("{place}/attempts")),
-        began: text::moment(view.began_at),
+        began: Moment(view.began_at),
         explain: format!("/ui/explain?document={document}&subscription={}", encode(id.as_str())),
         again: format!("{place}/test?document={document}"),
         webhook_id: view.webhook_id,

@@ -17,6 +17,8 @@ pub enum Tab {
     Overview,
     /// What was sent, and what came back.
     Attempts,
+    /// What its client has.
+    Documents,
     /// What was given up.
     DeadLetters,
     /// What was asked for again.
@@ -139,6 +141,7 @@ impl Head {
         vec![
             tab(Tab::Overview, "Overview", "activity", ""),
             tab(Tab::Attempts, "Attempts", "send", "/attempts"),
+            tab(Tab::Documents, "Documents", "files", "/documents"),
             tab(Tab::DeadLetters, "Dead letters", "mail-x", "/dead-letters"),
             tab(Tab::Replays, "Replay", "rotate-clockwise", "/replays"),
             tab(Tab::Test, "Test", "test-pipe", "/test"),

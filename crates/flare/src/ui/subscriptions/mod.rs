@@ -3,6 +3,7 @@
 mod attempts;
 mod dead_letters;
 mod delete;
+mod documents;
 mod exchange;
 mod form;
 mod head;
@@ -48,6 +49,7 @@ pub fn routes() -> Site {
         .route("/ui/subscriptions/{id}/attempts", get(attempts::list))
         .route("/ui/subscriptions/{id}/attempts/live", get(attempts::live))
         .route("/ui/subscriptions/{id}/attempts/{attempt}", get(attempts::show))
+        .route("/ui/subscriptions/{id}/documents", get(documents::handle))
         .route("/ui/subscriptions/{id}/dead-letters", get(dead_letters::list))
         .route("/ui/subscriptions/{id}/dead-letters/replay", post(dead_letters::replay))
         .route("/ui/subscriptions/{id}/dead-letters/discard", post(dead_letters::discard))

@@ -89,7 +89,7 @@ impl Latency {
         let bars = attempts.iter().enumerate().map(|(age, attempt)| {
             let span = attempt.timing.total.0;
             let class = class(attempt.outcome);
-            let title = format!("{}: {} after {}", text::moment(attempt.began_at), class, short(span));
+            let title = format!("{}: {} after {}", text::utc(attempt.began_at), class, short(span));
             let height = height_between(micros(sorted[0]), micros(span), micros(most));
             standing(slots - 1 - age, slots, height, class, title)
         });

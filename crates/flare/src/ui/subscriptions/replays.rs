@@ -16,6 +16,7 @@ use super::head::{Head, Tab, find, ids};
 use crate::ui::flash;
 use crate::ui::form::{Form, draft};
 use crate::ui::live::{self, Listeners, Topic};
+use crate::ui::moment::Ago;
 use crate::ui::page::{Frame, PageError, Visit, html_with};
 use crate::ui::text;
 
@@ -45,7 +46,7 @@ struct Rows {
 
 struct Row {
     id: String,
-    asked: String,
+    asked: Ago,
     total: u64,
     done: u64,
     words: String,
@@ -74,7 +75,7 @@ pub async fn submit(
     let mut form = Form::read(FIELDS, &app, &headers, body).await?;
     let (resource, subscription) = ids(&*find(&app, &id)?);
     let wanted = match form.value("what") {
-        "since" => json!({"scope": "all", "since": moment(form.value("since"))}),
+        "since" => json!({"scope": "all", "since": moment(form.value("since"), form.value("since.offset"))}),
         "document" => json!({"document": form.value("document").trim()}),
         scope => json!({"scope": scope}),
     };
@@ -128,7 +129,7 @@ impl Rows {
         let now = app.clock.now();
         let replays = app.replays(&resource, &id, 0, SHOWN).await?.replays;
         let row = |replay: ReplayView| Row {
-            asked: text::ago(now, replay.created_at),
+            asked: Ago { now, at: replay.created_at },
             words: format!("{} of {}", text::number(replay.done), documents(replay.total)),
             // A bar of nothing is full.
             total: replay.total.max(1),
@@ -144,12 +145,20 @@ fn documents(count: u64) -> String {
     text::count(count, "document", "documents")
 }
 
-/// A moment as browsers give it, in UTC, as RFC 3339; anything else as it is, for the API to judge.
-fn moment(given: &str) -> String {
+/// A moment as browsers give it, and how many minutes the reader's clock is ahead of UTC, as RFC 3339; anything else as
+/// it is, for the API to judge.
+fn moment(given: &str, ahead: &str) -> String {
     let given = given.trim();
+    let zone = match ahead.parse::<i16>() {
+        Ok(ahead) if ahead != 0 => {
+            let (sign, ahead) = (if ahead < 0 { '-' } else { '+' }, ahead.unsigned_abs());
+            format!("{sign}{:02}:{:02}", ahead / 60, ahead % 60)
+        }
+        _ => "Z".to_owned(),
+    };
     match given.len() {
-        16 if given.is_ascii() => format!("{given}:00Z"),
-        19 if given.is_ascii() => format!("{given}Z"),
+        16 if given.is_ascii() => format!("{given}:00{zone}"),
+        19 if given.is_ascii() => format!("{given}{zone}"),
         _ => given.to_owned(),
     }
 }
@@ -159,9 +168,11 @@ mod tests {
     use super::moment;
 
     #[test]
-    fn moments_of_browsers_are_in_utc() {
-        assert_eq!(moment("2026-01-02T03:04"), "2026-01-02T03:04:00Z");
-        assert_eq!(moment("2026-01-02T03:04:05"), "2026-01-02T03:04:05Z");
-        assert_eq!(moment("yesterday"), "yesterday");
+    fn moments_of_browsers_are_of_the_readers_zone() {
+        assert_eq!(moment("2026-01-02T03:04", ""), "2026-01-02T03:04:00Z");
+        assert_eq!(moment("2026-01-02T03:04:05", "0"), "2026-01-02T03:04:05Z");
+        assert_eq!(moment("2026-01-02T03:04", "120"), "2026-01-02T03:04:00+02:00");
+        assert_eq!(moment("2026-01-02T03:04", "-570"), "2026-01-02T03:04:00-09:30");
+        assert_eq!(moment("yesterday", "120"), "yesterday");
     }
 }

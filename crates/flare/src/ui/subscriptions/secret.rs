@@ -12,8 +12,8 @@ use http::HeaderMap;
 
 use super::head::{Head, Tab};
 use crate::ui::form::{Assembly, Form};
+use crate::ui::moment::{Ago, Moment, Words};
 use crate::ui::page::{Frame, PageError, Visit, html_with};
-use crate::ui::text;
 
 const FIELDS: &[&str] = &["overlap", "secret"];
 
@@ -30,13 +30,13 @@ struct Page {
 }
 
 struct Row {
-    since: String,
-    ends: Option<String>,
+    since: Moment,
+    ends: Option<Words>,
 }
 
 struct Fresh {
     secret: String,
-    former_ends: Option<String>,
+    former_ends: Option<Moment>,
 }
 
 /// Shows what signs.
@@ -61,7 +61,7 @@ pub async fn submit(
     let rotated = form.submit(draft, |draft| app.rotate_secret(&resource, &id, draft)).await?;
     let fresh = rotated.map(|Rotation { secret, former_ends_at, .. }| {
         form = Form::new(FIELDS, &[]);
-        Fresh { secret, former_ends: former_ends_at.map(text::moment) }
+        Fresh { secret, former_ends: former_ends_at.map(Moment) }
     });
     let head = Head::of(&app, id.as_str(), Tab::Secret).await?;
     Ok(show(&app, head, visit, form, fresh))
@@ -71,8 +71,10 @@ fn show(app: &App, head: Head, visit: Visit, form: Form, fresh: Option<Fresh>) -
     let now = app.clock.now();
     let secrets = live(&head.subscription.stored.secrets, now);
     let secrets = secrets.map(|secret| Row {
-        since: text::moment(secret.created_at),
-        ends: secret.ends_at.map(|at| format!("{} ({})", text::moment(at), text::ago(now, at))),
+        since: Moment(secret.created_at),
+        ends: secret
+            .ends_at
+            .map(|at| Words::default().moment(Moment(at)).text(" (").moment(Ago { now, at }).text(")")),
     });
     let secrets = secrets.collect();
     let auth = &app.config.auth;

@@ -5,23 +5,25 @@ use axum::Extension;
 use axum::extract::{Path, State};
 use axum::response::{Redirect, Response};
 use flare_core::observe::Wanted;
-use flare_core::operations::{App, Done, DriftQuery, DriftView, SweepView};
+use flare_core::operations::{App, Done, DriftQuery, SweepView};
 use flare_http::AppState;
-use flare_model::feed::ClientHas;
 use flare_model::ids::SubscriptionId;
 use flare_model::subscription::{Status, completed};
 use http::HeaderMap;
 use http::header::HOST;
 
 use super::attempts::AttemptRow;
+use super::documents::Row;
+use super::form::masks::masked;
 use super::head::{Head, Tab, place};
 use super::plot::Latency;
 use crate::ui::live::{self, Listeners, Topic};
+use crate::ui::moment::{Ago, Moment, Words};
 use crate::ui::page::{Frame, PageError, Visit, html};
 use crate::ui::pager::encode;
 use crate::ui::text;
 
-/// Documents shown that the client lacks; the rest is behind a link of the API.
+/// Documents shown that the client lacks; the rest is on a page of its own.
 const LACKING: usize = 10;
 /// Attempts that the plot looks at.
 const PLOTTED: usize = 100;
@@ -35,8 +37,8 @@ struct Page {
     head: Head,
     now: Now,
     settings: String,
-    created: String,
-    updated: String,
+    created: Moment,
+    updated: Moment,
     stopping: bool,
     starts_over: bool,
     lagging_words: String,
@@ -59,14 +61,14 @@ struct Now {
     state: &'static str,
     /// What `since` is the time of.
     what: &'static str,
-    since: String,
-    reason: Option<String>,
+    since: Ago,
+    reason: Option<Words>,
     counts: Vec<Count>,
-    facts: Vec<(&'static str, String)>,
+    facts: Vec<(&'static str, Words)>,
     latency: Option<Latency>,
     recent: Vec<AttemptRow>,
-    lacking: Vec<Lacking>,
-    lacking_more: Option<String>,
+    lacking: Vec<Row>,
+    lacking_more: bool,
     passive: bool,
 }
 
@@ -75,14 +77,6 @@ struct Count {
     value: String,
     tone: &'static str,
     hint: &'static str,
-}
-
-struct Lacking {
-    document: String,
-    explain: String,
-    revision: String,
-    has: &'static str,
-    why: String,
 }
 
 /// Shows it.
@@ -102,10 +96,9 @@ pub async fn handle(
     let origin = format!("http://{host}");
     Ok(html(&Page {
         frame: head.frame(visit, head.name()),
-        settings: serde_json::to_string_pretty(&completed(&stored.draft, &head.subscription.compiled.spec))
-            .expect("a draft is plain data"),
-        created: text::moment(stored.created_at),
-        updated: text::moment(stored.updated_at),
+        settings: settings(&head),
+        created: Moment(stored.created_at),
+        updated: Moment(stored.updated_at),
         stopping: !matches!(head.status.status, Status::Paused | Status::Disabled),
         starts_over: stored.disabled.as_ref().is_some_and(|disabled| disabled.start_over),
         lagging_words: text::count(feed.lagging, "change is", "changes are"),
@@ -165,8 +158,8 @@ impl Now {
                 true => "last success",
                 false => "since",
             },
-            since: text::ago(now, status.since),
-            reason: status.reason.clone(),
+            since: Ago { now, at: status.since },
+            reason: status.reason.as_deref().map(Words::of),
             counts: counts(head),
             facts: facts(app, head),
             latency: Latency::of(&attempts),
@@ -175,13 +168,18 @@ impl Now {
                 .take(RECENT)
                 .map(|attempt| AttemptRow::of(&place, now, attempt))
                 .collect(),
-            lacking_more: (lacking.len() == LACKING)
-                .then(|| format!("/resources/{resource}/subscriptions/{id}/documents?lagging=true")),
-            lacking: lacking.into_iter().map(|drift| Lacking::of(id.as_str(), drift)).collect(),
+            lacking_more: lacking.len() == LACKING,
+            lacking: lacking.into_iter().map(|drift| Row::of(id.as_str(), drift)).collect(),
             passive: head.is_passive(),
             place,
         })
     }
+}
+
+/// The settings with every default, but for credentials.
+fn settings(head: &Head) -> String {
+    let completed = completed(&head.subscription.stored.draft, &head.subscription.compiled.spec);
+    serde_json::to_string_pretty(&masked(completed)).expect("a draft is plain data")
 }
 
 fn counts(head: &Head) -> Vec<Count> {
@@ -209,26 +207,21 @@ fn counts(head: &Head) -> Vec<Count> {
     ]
 }
 
-fn facts(app: &App, head: &Head) -> Vec<(&'static str, String)> {
+fn facts(app: &App, head: &Head) -> Vec<(&'static str, Words)> {
     let (status, now) = (&head.status, app.clock.now());
-    let mut facts = Vec::new();
-    facts.push((
-        "Last success",
-        status.last_success_at.map_or("none yet".to_owned(), |at| text::ago(now, at)),
-    ));
+    let ago = |at| Words::default().moment(Ago { now, at });
+    let mut facts = vec![("Last success", status.last_success_at.map_or(Words::of("none yet"), ago))];
     if let Some(failure) = &status.last_failure {
         let answer = failure.status.map_or(String::new(), |status| format!(" ({status})"));
-        facts.push(("Last failure", format!("{}{answer}: {}", text::ago(now, failure.at), failure.error)));
+        facts.push(("Last failure", ago(failure.at).text(&format!("{answer}: {}", failure.error))));
     }
     if let Some(breaker) = &status.breaker {
-        let again = text::ago(now, breaker.retry_at);
-        facts.push((
-            "Circuit breaker",
-            format!("{} does not answer and is left alone; tried again {again}", breaker.host),
-        ));
+        let words = format!("{} does not answer and is left alone; tried again ", breaker.host);
+        facts.push(("Circuit breaker", Words::of(&words).moment(Ago { now, at: breaker.retry_at })));
     }
     let feed = &status.feed;
-    facts.push(("Position", format!("{} of {} changes", text::number(feed.cursor), text::number(feed.head))));
+    let position = format!("{} of {} changes", text::number(feed.cursor), text::number(feed.head));
+    facts.push(("Position", Words::of(&position)));
     if let Some(filter) = &status.filter {
         let left_out = format!(
             "{} kept away, {} not told, {}",
@@ -236,34 +229,14 @@ fn facts(app: &App, head: &Head) -> Vec<(&'static str, String)> {
             text::number(filter.not_told),
             text::count(filter.errors, "error", "errors")
         );
-        facts.push(("Expressions", left_out));
+        facts.push(("Expressions", Words::of(&left_out)));
         if let Some(error) = &filter.last_error {
-            let words = format!("{}, {}: {}", text::ago(now, error.at), error.document, error.error);
-            facts.push(("Last error of an expression", words));
+            let words = format!(", {}: {}", error.document, error.error);
+            facts.push(("Last error of an expression", ago(error.at).text(&words)));
         }
     }
     if status.skipped_revisions > 0 {
-        facts.push(("Revisions skipped", text::number(status.skipped_revisions)));
+        facts.push(("Revisions skipped", Words::of(&text::number(status.skipped_revisions))));
     }
     facts
-}
-
-impl Lacking {
-    fn of(id: &str, drift: DriftView) -> Lacking {
-        Lacking {
-            explain: format!("/ui/explain?document={}&subscription={}", encode(&drift.document), encode(id)),
-            document: drift.document,
-            revision: match drift.deleted {
-                true => format!("{}, deleted", drift.revision),
-                false => drift.revision.to_string(),
-            },
-            has: match drift.client_has {
-                ClientHas::Newest => "the newest",
-                ClientHas::Older => "an older one",
-                ClientHas::Nothing => "nothing",
-                ClientHas::Unknown => "unknown",
-            },
-            why: drift.why,
-        }
-    }
 }

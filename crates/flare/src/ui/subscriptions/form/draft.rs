@@ -27,6 +27,10 @@ pub struct DraftForm {
     pub form: Form,
     /// Whether it is shown as JSON.
     pub as_json: bool,
+    /// The document that its expressions are tried on.
+    pub trial_document: String,
+    /// What the client would be told of it.
+    pub trial_action: String,
 }
 
 /// The page on which a draft is edited.
@@ -83,21 +87,24 @@ const OWN: [Own; 3] = [
 impl DraftForm {
     /// A draft that is there already, or an empty one.
     pub fn new(json: &Value, as_json: bool) -> DraftForm {
-        match as_json {
-            true => DraftForm { form: Form::new(JSON, &[("json", &pretty(json))]), as_json },
-            false => DraftForm { form: fields::from_json(json), as_json },
-        }
+        let form = match as_json {
+            true => Form::new(JSON, &[("json", &pretty(json))]),
+            false => fields::from_json(json),
+        };
+        DraftForm { form, as_json, trial_document: String::new(), trial_action: String::new() }
     }
 
     /// A draft that was sent.
     pub async fn read(app: &App, headers: &HeaderMap, body: Body) -> Result<DraftForm, PageError> {
         let mut form = Form::read(fields::NAMES, app, headers, body).await?;
         let as_json = form.is("view", "json");
+        let [trial_document, trial_action] =
+            ["trial.document", "trial.action"].map(|name| form.value(name).to_owned());
         if as_json {
             let text = form.value("json").to_owned();
             form = Form::new(JSON, &[("json", &text)]);
         }
-        Ok(DraftForm { form, as_json })
+        Ok(DraftForm { form, as_json, trial_document, trial_action })
     }
 
     /// The JSON of it, as the API takes it.
@@ -114,7 +121,10 @@ impl DraftForm {
     /// The same draft in the other view; one that is not JSON stays as it is and says why.
     pub fn switched(mut self) -> Result<DraftForm, PageError> {
         match self.json() {
-            Ok(json) => Ok(DraftForm::new(&json, !self.as_json)),
+            Ok(json) => {
+                let DraftForm { form, as_json, .. } = DraftForm::new(&json, !self.as_json);
+                Ok(DraftForm { form, as_json, ..self })
+            }
             Err(failure) => {
                 self.form.refuse(failure)?;
                 Ok(self)

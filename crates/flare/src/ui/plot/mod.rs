@@ -1,28 +1,24 @@
 //! Plots: numbers over time come in, an SVG with its axes goes out. Pure, drawn on the server, without a style or a
 //! script of its own: colours are classes, and what is text is HTML beside the drawing, so that it is never stretched.
 
+mod scale;
+mod ticks;
+
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use askama::Template;
 use flare_model::time::Timestamp;
 
+use scale::Scale;
+pub use scale::Unit;
+use ticks::{Tick, step, ticks};
+
 /// The drawing's own units. It is stretched to the room it has.
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 200.0;
 /// Values of a line, at most: more than there are pixels would be work in vain.
 const VALUES: i64 = 180;
-
-/// What a number is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// So many.
-    Count,
-    /// So many in a second.
-    PerSecond,
-    /// Seconds.
-    Time,
-}
 
 /// What becomes of several values that fall on one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +45,32 @@ impl Line {
     ) -> Line {
         let values = values.filter_map(|(at, value)| Some((at, value?))).collect();
         Line { label, class, values }
+    }
+
+    /// What rates come to: each is that of the time since the one before it.
+    fn sum(&self, step: Duration) -> f64 {
+        let mut before = None;
+        let each = self.values.iter().map(|(at, rate)| {
+            let since = before.replace(*at).map_or(step, |before| at.since(before));
+            rate * since.as_secs_f64()
+        });
+        each.sum()
+    }
+
+    /// What it came to over the time that is shown.
+    fn sum_up(&self, join: Join, unit: Unit, step: Duration) -> String {
+        let Some((_, last)) = self.values.last() else { return "none".to_owned() };
+        let most = self.values.iter().map(|(_, value)| *value).fold(0.0, f64::max);
+        match join {
+            Join::Mean => {
+                let sum = self.sum(step).round();
+                match sum > 0.0 {
+                    true => format!("{}, up to {}", Unit::Count.say(sum), unit.say_fully(most)),
+                    false => "0".to_owned(),
+                }
+            }
+            Join::Highest => format!("up to {}, now {}", unit.say_fully(most), unit.say_fully(*last)),
+        }
     }
 }
 
@@ -77,6 +99,15 @@ pub struct Window {
     pub step: Duration,
 }
 
+/// How peaks are shown.
+#[derive(Clone, Debug)]
+pub struct Peaks {
+    /// Whether the scale reaches up to them.
+    pub whole: bool,
+    /// The page that has it the other way.
+    pub other: String,
+}
+
 /// A plot as it is drawn.
 #[derive(Template)]
 #[template(path = "plot.html")]
@@ -86,9 +117,18 @@ pub struct Drawing {
     lines: Vec<Drawn>,
     /// From the top to the bottom.
     scale: Vec<String>,
-    /// From the left to the right.
-    times: Vec<String>,
+    ticks: Vec<Tick>,
+    /// What a script needs to say which values are under the pointer, in milliseconds.
+    from: i64,
+    span: u128,
+    step: u128,
+    place: i64,
+    first: i64,
     summary: String,
+    /// Where values are cut off.
+    cuts: String,
+    /// What there is to say about that, and the page that has it otherwise.
+    peaks: Option<(String, &'static str, String)>,
     is_empty: bool,
 }
 
@@ -97,89 +137,60 @@ struct Drawn {
     class: &'static str,
     path: String,
     area: String,
-    now: String,
+    sum: String,
+    /// What it was at each place, in words.
+    said: String,
 }
 
 impl Plot {
     /// Draws it.
-    pub fn draw(self, window: &Window) -> Drawing {
+    pub fn draw(self, window: &Window, peaks: &Peaks) -> Drawing {
         let joined: Vec<_> = self.lines.iter().map(|line| joined(line, window, self.join)).collect();
-        let highest = joined.iter().flatten().map(|(_, value)| *value).fold(0.0, f64::max);
-        let top = nice_top(highest, self.unit);
-        let gap = gap(window) * 2.5;
+        let values = || joined.iter().flatten();
+        let scale = Scale::of(values().map(|(_, value)| *value), self.unit, peaks.whole);
+        let first = values().map(|(at, _)| *at).min().unwrap_or(window.now.millis());
         let lines: Vec<Drawn> = self
             .lines
             .iter()
             .zip(&joined)
             .map(|(line, values)| {
-                let now =
-                    line.values.last().map_or_else(|| "none".to_owned(), |(_, value)| self.unit.say(*value));
-                let (path, area) = trace(values, window, top, gap);
-                Drawn { label: line.label, class: line.class, path, area, now }
+                let (path, area) = trace(values, window, scale.top);
+                let (sum, said) =
+                    (line.sum_up(self.join, self.unit, window.step), said(values, first, window, self.unit));
+                Drawn { label: line.label, class: line.class, path, area, sum, said }
             })
             .collect();
-        let said = lines.iter().zip(&joined).map(|(line, values)| {
-            let most = values.iter().map(|(_, value)| *value).fold(0.0, f64::max);
-            format!("{}: {} now, {} at most", line.label, line.now, self.unit.say(most))
-        });
+        let told = lines.iter().map(|line| format!("{}: {}", line.label, line.sum));
+        let over = super::text::rough(window.span);
         Drawing {
             id: self.id,
             title: self.title,
-            summary: format!(
-                "{} over the last {}. {}",
-                self.title,
-                super::text::rough(window.span),
-                said.collect::<Vec<_>>().join("; ")
-            ),
+            summary: format!("{} over the last {over}. {}", self.title, told.collect::<Vec<_>>().join("; ")),
             is_empty: joined.iter().all(|values| values.is_empty()),
-            scale: (0..=4).rev().map(|quarter| self.unit.say(top * f64::from(quarter) / 4.0)).collect(),
-            times: times(window),
+            scale: (0..=4).rev().map(|quarter| self.unit.say(scale.top * f64::from(quarter) / 4.0)).collect(),
+            ticks: ticks(window.now, window.span),
+            from: window.now.millis().saturating_sub(window.span.as_millis() as i64),
+            span: window.span.as_millis(),
+            step: step(window.span).as_millis(),
+            place: place(window),
+            first,
+            cuts: cuts(values(), window, scale.top),
+            peaks: peaks.said(&scale, self.unit),
             lines,
         }
     }
 }
 
-impl Unit {
-    /// A number as people read it.
-    pub fn say(self, value: f64) -> String {
-        match self {
-            Unit::Time if value == 0.0 => "0".to_owned(),
-            Unit::Time if value < 0.001 => format!("{} µs", short(value * 1e6)),
-            Unit::Time if value < 1.0 => format!("{} ms", short(value * 1e3)),
-            Unit::Time if value < 120.0 => format!("{} s", short(value)),
-            Unit::Time => format!("{} min", short(value / 60.0)),
-            Unit::Count | Unit::PerSecond => match value {
-                0.0..10_000.0 => short(value),
-                10_000.0..1e6 => format!("{} k", short(value / 1e3)),
-                _ => format!("{} M", short(value / 1e6)),
-            },
-        }
+impl Peaks {
+    fn said(&self, scale: &Scale, unit: Unit) -> Option<(String, &'static str, String)> {
+        let (top, highest) = (unit.say_fully(scale.top), unit.say_fully(scale.highest));
+        let (words, link) = match (scale.has_peaks, scale.cuts()) {
+            (true, true) => (format!("Cut off at {top}; the highest is {highest}."), "Show all of it"),
+            (true, false) => (format!("Up to the highest, {highest}."), "Cut peaks off"),
+            (false, _) => return None,
+        };
+        Some((words, link, self.other.clone()))
     }
-}
-
-/// Three digits, and none that say nothing.
-fn short(value: f64) -> String {
-    let text = match value {
-        ..10.0 => format!("{value:.2}"),
-        10.0..100.0 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
-    };
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
-    }
-}
-
-/// The end of the scale: a number whose quarters are round, and no lower than the highest value.
-fn nice_top(highest: f64, unit: Unit) -> f64 {
-    let least = match unit {
-        Unit::Count | Unit::PerSecond => 4.0,
-        Unit::Time => 0.004,
-    };
-    let wanted = highest.max(least) / 4.0;
-    let power = 10f64.powf(wanted.log10().floor());
-    let mut steps = [1.0, 2.0, 2.5, 5.0].into_iter().map(|factor| factor * power);
-    steps.find(|step| *step >= wanted * 0.999_999).unwrap_or(10.0 * power) * 4.0
 }
 
 /// The values of a line, few enough to draw. Places are those of the clock and not of the window, so that a line
@@ -208,12 +219,38 @@ fn place(window: &Window) -> i64 {
     steps * step
 }
 
-fn gap(window: &Window) -> f64 {
-    place(window) as f64
+/// What a line was at each place, in words, from the first place on.
+fn said(values: &[(i64, f64)], first: i64, window: &Window, unit: Unit) -> String {
+    let (place, mut said, mut at) = (place(window), String::new(), first);
+    for (when, value) in values {
+        while at < *when {
+            said.push(';');
+            at += place;
+        }
+        said.push_str(&unit.say_fully(*value));
+    }
+    said
+}
+
+/// Marks along the upper edge where values are above it.
+fn cuts<'a>(values: impl Iterator<Item = &'a (i64, f64)>, window: &Window, top: f64) -> String {
+    let span = window.span.as_millis() as f64;
+    let half = place(window) as f64 / span * WIDTH / 2.0;
+    let mut places: Vec<i64> = values.filter(|(_, value)| *value > top).map(|(at, _)| *at).collect();
+    places.sort_unstable();
+    places.dedup();
+    let mut path = String::new();
+    for at in places {
+        let x = (at as f64 - (window.now.millis() as f64 - span)) / span * WIDTH;
+        let (from, to) = ((x - half.max(3.0)).max(0.0), (x + half.max(3.0)).min(WIDTH));
+        write!(path, "M{from:.1} 0H{to:.1}").expect("writing to a string cannot fail");
+    }
+    path
 }
 
 /// The path of a line and of the area below it. Where values are missing for a while the line is broken.
-fn trace(values: &[(i64, f64)], window: &Window, top: f64, gap: f64) -> (String, String) {
+fn trace(values: &[(i64, f64)], window: &Window, top: f64) -> (String, String) {
+    let gap = place(window) as f64 * 2.5;
     let span = window.span.as_millis() as f64;
     let from = window.now.millis() as f64 - span;
     let x = |at: i64| ((at as f64 - from) / span * WIDTH).clamp(0.0, WIDTH);
@@ -230,19 +267,6 @@ fn trace(values: &[(i64, f64)], window: &Window, top: f64, gap: f64) -> (String,
             .expect("writing to a string cannot fail");
     }
     (path, area)
-}
-
-/// Four quarters of the window, as times in UTC.
-fn times(window: &Window) -> Vec<String> {
-    let quarter = window.span.as_millis() as i64 / 4;
-    let at = |index: i64| Timestamp::from_millis(window.now.millis() - quarter * (4 - index)).to_string();
-    // Seconds where they matter, and the date where the time of day is not enough.
-    let part = match window.span.as_secs() {
-        ..1800 => 11..19,
-        1800..=86_400 => 11..16,
-        _ => 5..16,
-    };
-    (0..=4).map(|index| at(index).get(part.clone()).unwrap_or_default().replace('T', " ")).collect()
 }
 
 #[cfg(test)]
@@ -272,16 +296,6 @@ mod tests {
     }
 
     #[test]
-    fn the_scale_ends_at_a_round_number_above_the_highest_value() {
-        for (highest, top) in
-            [(0.0, 4.0), (3.9, 4.0), (4.1, 8.0), (95.0, 100.0), (101.0, 200.0), (12_345.0, 20_000.0)]
-        {
-            assert_eq!(nice_top(highest, Unit::Count), top, "{highest}");
-        }
-        assert!((nice_top(0.0031, Unit::Time) - 0.004).abs() < 1e-9);
-    }
-
-    #[test]
     fn a_line_is_drawn_from_left_to_right_and_broken_where_values_are_missing() {
         let plot = Plot {
             id: "x",
@@ -290,7 +304,7 @@ mod tests {
             join: Join::Mean,
             lines: vec![line(&[(0, 0.0), (1, 4.0), (2, 2.0), (200, 4.0), (201, 4.0)])],
         };
-        let drawing = plot.draw(&window());
+        let drawing = plot.draw(&window(), &Peaks { whole: false, other: String::new() });
         assert_eq!(drawing.lines[0].path.matches('M').count(), 2);
         assert!(
             drawing.lines[0].path.starts_with("M1.7 200.0L5.0 0.0L8.3 100.0M"),
@@ -298,8 +312,10 @@ mod tests {
             drawing.lines[0].path
         );
         assert_eq!(drawing.scale, ["4", "3", "2", "1", "0"]);
-        assert_eq!(drawing.times, ["12:00:00", "12:01:15", "12:02:30", "12:03:45", "12:05:00"]);
-        assert!(drawing.summary.contains("4 now, 4 at most"), "{}", drawing.summary);
+        assert!(drawing.summary.contains("X over the last 5 min. x: 802, up to 4"), "{}", drawing.summary);
+        let said: Vec<&str> = drawing.lines[0].said.split(';').collect();
+        assert_eq!((said.len(), &said[..4], said[200], said[201]), (202, &["0", "4", "2", ""][..], "4", "4"));
+        assert_eq!((drawing.place, drawing.cuts.as_str()), (1000, ""));
     }
 
     #[test]
@@ -311,22 +327,6 @@ mod tests {
             assert!(joined.len() <= 181, "{}", joined.len());
             let highest = joined.iter().map(|(_, value)| *value).fold(0.0, f64::max);
             assert!((highest - most).abs() < 1e-9, "{highest}");
-        }
-    }
-
-    #[test]
-    fn numbers_are_said_with_three_digits() {
-        for (unit, value, text) in [
-            (Unit::Count, 0.0, "0"),
-            (Unit::PerSecond, 1.5, "1.5"),
-            (Unit::Count, 1234.4, "1234"),
-            (Unit::Count, 25_000.0, "25 k"),
-            (Unit::Time, 0.000_25, "250 µs"),
-            (Unit::Time, 0.0125, "12.5 ms"),
-            (Unit::Time, 90.0, "90 s"),
-            (Unit::Time, 600.0, "10 min"),
-        ] {
-            assert_eq!(unit.say(value), text);
         }
     }
 }

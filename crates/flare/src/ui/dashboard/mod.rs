@@ -1,6 +1,7 @@
 //! `GET /ui`: how it goes, as it goes.
 
-use std::time::Duration;
+mod range;
+mod tiles;
 
 use askama::Template;
 use axum::Extension;
@@ -12,81 +13,25 @@ use flare_http::AppState;
 use flare_http::error::ApiError;
 
 use super::live::{self, Listeners, Topic};
+use super::moment::{Ago, Words};
 use super::page::{Frame, PageError, Section, Visit, html};
-use super::plot::{Drawing, Join, Line, Plot, Unit, Window};
+use super::plot::{Drawing, Join, Line, Peaks, Plot, Unit, Window};
 use super::text;
+use range::shown;
+use tiles::Tiles;
+
+pub use range::Range;
 
 /// Clients in trouble that are shown; the list of subscriptions has all.
 const TROUBLED: usize = 8;
 
-/// How far back the plots go.
+/// What of the past is looked at, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Range {
-    /// Five minutes.
-    Minutes,
-    /// Half an hour.
-    HalfHour,
-    /// Two hours.
-    Hours,
-    /// A day.
-    Day,
-    /// Seven days.
-    Week,
-    /// Thirty days.
-    Month,
-}
-
-impl Range {
-    const ALL: [Range; 6] =
-        [Range::Minutes, Range::HalfHour, Range::Hours, Range::Day, Range::Week, Range::Month];
-
-    /// Those that a history which goes back so far has something for.
-    fn offered(longest: Duration) -> Vec<Range> {
-        let within = |range: &Range| *range == Range::Minutes || range.span() <= longest;
-        Range::ALL.into_iter().filter(within).collect()
-    }
-
-    fn of(text: Option<&str>) -> Range {
-        Range::ALL.into_iter().find(|range| Some(range.name()) == text).unwrap_or(Range::Minutes)
-    }
-
-    /// Its name in the address.
-    fn name(self) -> &'static str {
-        match self {
-            Range::Minutes => "5m",
-            Range::HalfHour => "30m",
-            Range::Hours => "2h",
-            Range::Day => "24h",
-            Range::Week => "7d",
-            Range::Month => "30d",
-        }
-    }
-
-    fn is(&self, other: &Range) -> bool {
-        self == other
-    }
-
-    fn label(self) -> &'static str {
-        match self {
-            Range::Minutes => "5 min",
-            Range::HalfHour => "30 min",
-            Range::Hours => "2 h",
-            Range::Day => "24 h",
-            Range::Week => "7 days",
-            Range::Month => "30 days",
-        }
-    }
-
-    fn span(self) -> Duration {
-        Duration::from_secs(match self {
-            Range::Minutes => 300,
-            Range::HalfHour => 1800,
-            Range::Hours => 7200,
-            Range::Day => 86_400,
-            Range::Week => 7 * 86_400,
-            Range::Month => 30 * 86_400,
-        })
-    }
+pub struct Look {
+    /// How far back.
+    pub range: Range,
+    /// Whether scales reach up to the highest peaks.
+    pub whole: bool,
 }
 
 #[derive(Template)]
@@ -95,6 +40,8 @@ struct Page {
     frame: Frame,
     range: Range,
     ranges: Vec<Range>,
+    /// What the addresses of other ranges have beside them.
+    more: &'static str,
     now: Now,
 }
 
@@ -105,10 +52,7 @@ struct Now {
     resources: u64,
     documents: u64,
     tombstones: u64,
-    accepted: String,
-    delivered: String,
-    failed: String,
-    latency: String,
+    tiles: Tiles,
     gauges: Gauges,
     troubled: Vec<Troubled>,
     /// How many clients in trouble are not shown.
@@ -122,18 +66,19 @@ struct Troubled {
     resource: String,
     url: String,
     status: &'static str,
-    since: String,
-    reason: String,
+    since: Ago,
+    reason: Words,
     lagging: u64,
 }
 
 /// Shows the dashboard.
 pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, PageError> {
-    let range = Range::of(visit.query("range").as_deref());
-    let now = Now::of(&app, range).await?;
+    let look = Look::of(&visit);
+    let now = Now::of(&app, look).await?;
     let frame = visit.frame(Section::Dashboard, "Dashboard");
     let ranges = Range::offered(app.history.longest());
-    Ok(html(&Page { frame, range, ranges, now }))
+    let more = if look.whole { "&amp;scale=whole" } else { "" };
+    Ok(html(&Page { frame, range: look.range, ranges, more, now }))
 }
 
 /// What moves, as it moves.
@@ -142,43 +87,45 @@ pub async fn live(
     Extension(live): Listeners,
     visit: Visit,
 ) -> Result<Response, ApiError> {
-    live::listen(&app, &live, Topic::Dashboard(Range::of(visit.query("range").as_deref())))
+    live::listen(&app, &live, Topic::Dashboard(Look::of(&visit)))
 }
 
 /// The streams of the dashboard.
-pub async fn stream(app: &App, range: Range) -> Option<String> {
-    let now = Now::of(app, range).await.ok()?;
+pub async fn stream(app: &App, look: Look) -> Option<String> {
+    let now = Now::of(app, look).await.ok()?;
     Some(live::replace("now", &now.render().ok()?))
 }
 
+impl Look {
+    fn of(visit: &Visit) -> Look {
+        let whole = visit.query("scale").as_deref() == Some("whole");
+        Look { range: Range::of(visit.query("range").as_deref()), whole }
+    }
+
+    /// How peaks are shown, and where otherwise.
+    fn peaks(self) -> Peaks {
+        let scale = if self.whole { "" } else { "&scale=whole" };
+        Peaks { whole: self.whole, other: format!("/ui?range={}{scale}", self.range.name()) }
+    }
+}
+
 impl Now {
-    async fn of(app: &App, range: Range) -> Done<Now> {
+    async fn of(app: &App, look: Look) -> Done<Now> {
+        let range = look.range;
         let (resources, _) = app.registry.counts();
         let lanes = app.store.documents.lanes().await?;
         let series = app.history.last(range.span());
-        let newest = app.history.newest();
-        let rate = |read: fn(&Point) -> f64| Unit::PerSecond.say(newest.as_ref().map_or(0.0, read));
         let (troubled, more_troubled) = troubled(app).await?;
-        let latency = series.points.iter().rev().find_map(|point| point.latency);
+        let span = shown(range, app.clock.monotonic());
         Ok(Now {
             resources: resources as u64,
             documents: lanes.iter().map(|lane| lane.documents).sum(),
             tombstones: lanes.iter().map(|lane| lane.tombstones).sum(),
-            accepted: rate(|point| point.accepted),
-            delivered: rate(|point| point.delivered),
-            failed: rate(|point| point.failed),
-            latency: latency.map_or_else(|| "none yet".to_owned(), |latency| Unit::Time.say(latency.p95)),
+            tiles: Tiles::of(&series, span),
             gauges: app.history.latest().map(|sample| sample.gauges.clone()).unwrap_or_default(),
             troubled,
             more_troubled,
-            plots: plots(
-                &series,
-                &Window {
-                    now: app.clock.now(),
-                    span: shown(range, app.clock.monotonic()),
-                    step: series.step,
-                },
-            ),
+            plots: plots(&series, &Window { now: app.clock.now(), span, step: series.step }, &look.peaks()),
         })
     }
 
@@ -190,15 +137,6 @@ impl Now {
     fn states(&self) -> Vec<(&'static str, u64)> {
         self.gauges.subscriptions.each().into_iter().filter(|(_, quantity)| *quantity > 0).collect()
     }
-}
-
-/// How much of a range is shown while the process is younger than that: a plot of five minutes of which all but ten
-/// seconds are empty shows nothing. Round, so that the plot does not change its scale all the time.
-fn shown(range: Range, age: Duration) -> Duration {
-    const MINUTES: [u64; 11] = [1, 2, 5, 10, 30, 60, 120, 360, 720, 1440, 4320];
-    let round =
-        MINUTES.map(|minutes| Duration::from_secs(minutes * 60)).into_iter().find(|round| *round >= age);
-    round.map_or(range.span(), |round| round.min(range.span()))
 }
 
 /// The first clients in trouble, and how many more there are.
@@ -215,8 +153,8 @@ async fn troubled(app: &App) -> Done<(Vec<Troubled>, u64)> {
                 id: view.id.to_string(),
                 resource: view.resource.to_string(),
                 status: view.status.status.as_str(),
-                since: text::ago(now, view.status.since),
-                reason: view.status.reason.unwrap_or_default(),
+                since: Ago { now, at: view.status.since },
+                reason: Words::of(&view.status.reason.unwrap_or_default()),
                 lagging: view.status.feed.lagging,
             }
         })
@@ -225,7 +163,7 @@ async fn troubled(app: &App) -> Done<(Vec<Troubled>, u64)> {
 }
 
 /// The plots, from the points of a time.
-fn plots(series: &Series, window: &Window) -> Vec<Drawing> {
+fn plots(series: &Series, window: &Window, peaks: &Peaks) -> Vec<Drawing> {
     let line = |label, class, read: fn(&Point) -> Option<f64>| {
         Line::new(label, class, series.points.iter().map(|point| (point.at, read(point))))
     };
@@ -293,33 +231,5 @@ fn plots(series: &Series, window: &Window) -> Vec<Drawing> {
             ],
         },
     ];
-    plots.into_iter().map(|plot| plot.draw(window)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_young_process_shows_as_much_as_it_has() {
-        for (range, age, seconds) in [
-            (Range::Minutes, 3, 60),
-            (Range::Minutes, 61, 120),
-            (Range::Minutes, 299, 300),
-            (Range::Minutes, 100_000, 300),
-            (Range::Day, 61, 120),
-            (Range::Day, 86_399, 86_400),
-            (Range::Month, 86_401, 3 * 86_400),
-            (Range::Month, 10_000_000, 30 * 86_400),
-        ] {
-            let shown = shown(range, Duration::from_secs(age));
-            assert_eq!(shown, Duration::from_secs(seconds), "{range:?} after {age} s");
-        }
-    }
-
-    #[test]
-    fn only_ranges_that_the_history_reaches_are_offered() {
-        let offered = |hours: u64| Range::offered(Duration::from_secs(hours * 3600)).len();
-        assert_eq!([offered(0), offered(1), offered(24), offered(168), offered(8784)], [1, 2, 4, 5, 6]);
-    }
+    plots.into_iter().map(|plot| plot.draw(window, peaks)).collect()
 }
