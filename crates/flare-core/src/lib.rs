@@ -6,6 +6,7 @@
 
 pub mod config;
 pub mod door;
+pub mod epoch;
 pub mod journey;
 pub mod network;
 pub mod notification;

@@ -17,6 +17,7 @@ use flare_core::operations::{App, Changes, Chore, Chores, Identity, Inboxes, OnF
 use flare_core::telemetry::Telemetry;
 use flare_core::vault::Vault;
 use flare_http::{Site, Watch};
+use flare_provider::ErrorKind;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
@@ -174,9 +175,19 @@ async fn assemble(
     Ok(Assembled { routes: routes.with_state(app.clone()), app, inboxes, live, watch })
 }
 
-/// Takes over all that is stored.
+/// Takes over all that is stored. A disk that is full keeps nobody from reading what is there.
 async fn load(app: &App) -> anyhow::Result<()> {
-    app.load().await.context("reading the catalog")?;
+    match app.load().await {
+        Err(error) if error.kind == ErrorKind::Unavailable => {
+            app.load_to_read().await.context("reading the catalog")?;
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(
+                error,
+                "the store takes no writes: reads are served, and deliveries begin when it does"
+            );
+        }
+        loaded => loaded.context("reading the catalog")?,
+    }
     let (resources, subscriptions) = app.registry.counts();
     tracing::info!(
         version = version::VERSION,

@@ -55,6 +55,7 @@ pub use worker::WorkerLimits;
 pub use worker::breaker::BreakerSettings;
 
 use crate::door::Clock;
+use crate::epoch::Epoch;
 use crate::notification::compiled::Compiled;
 use crate::notification::ending::Answer;
 use crate::notification::host::HostKey;
@@ -83,17 +84,18 @@ pub struct Journey {
     report: Report,
     tails: Arc<Tails>,
     observe: Arc<Observe>,
-    epoch: u64,
+    epoch: Epoch,
     /// What the threads were told of the clock, see [`Journey::clock_moved`].
     offset: AtomicI64,
 }
 
 impl Journey {
-    /// Starts the delivery threads; they have no subscriptions yet.
+    /// Starts the delivery threads; they have no subscriptions yet. Nothing is written for that: a store that takes no
+    /// writes for a while can still be read.
     pub async fn start(plan: Plan) -> Result<Journey, ProviderError> {
-        let epoch = plan.store.ledger.next_epoch().await?;
+        let epoch = Epoch::new(plan.store.ledger.clone());
         let bells: Vec<Arc<Bell>> = (0..plan.threads).map(|_| Arc::default()).collect();
-        let observe = Observe::new(plan.observe, epoch, plan.threads);
+        let observe = Observe::new(plan.observe, epoch.number(), plan.threads);
         let caps = Arc::new(Caps::new(plan.connections, plan.connections_per_host, bells.clone()));
         let tails = Tails::new(bells.clone(), plan.tail_bytes, observe.counts().clone());
         let tails = Arc::new(tails.traced(plan.tracer.clone()));
@@ -112,7 +114,7 @@ impl Journey {
                 ),
                 ledger: plan.store.ledger.clone(),
                 dialler: plan.dialler.clone(),
-                epoch,
+                epoch: epoch.number(),
                 read_limits: plan.read_limits,
                 limits: plan.limits,
                 caps: caps.clone(),
@@ -133,9 +135,14 @@ impl Journey {
         Ok(Journey { threads, handles, homes, report: plan.report, tails, observe, epoch, offset })
     }
 
-    /// The epoch under which this process writes feeds.
-    pub fn epoch(&self) -> u64 {
-        self.epoch
+    /// The epoch under which this process writes feeds. The first who asks has the store give one out, durably.
+    pub async fn epoch(&self) -> Result<u64, ProviderError> {
+        self.epoch.get().await
+    }
+
+    /// Whether a subscription was handed to its threads.
+    pub fn serves(&self, number: SubscriptionNumber) -> bool {
+        self.homes.of(number).is_some()
     }
 
     /// What is watched of deliveries.

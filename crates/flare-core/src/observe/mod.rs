@@ -31,6 +31,7 @@ pub use redact::is_secret;
 pub use view::{AttemptDetail, AttemptView, Headers, RequestView, ResponseView, Timing};
 pub use watching::{News, Watcher};
 
+use crate::epoch::EpochNumber;
 use crate::notification::Notification;
 use crate::notification::ending::Ending;
 use attempt::{Ended, Id};
@@ -59,7 +60,7 @@ pub struct Limits {
 pub struct Observe {
     limits: Limits,
     /// Different in every process, so that an id of the last one finds nothing in this.
-    epoch: u64,
+    epoch: EpochNumber,
     trails: Vec<Mutex<Trail>>,
     tail: Watchers,
     counts: Arc<Counts>,
@@ -83,7 +84,7 @@ impl Wanted {
 
 impl Observe {
     /// For so many delivery threads.
-    pub fn new(limits: Limits, epoch: u64, threads: usize) -> Arc<Observe> {
+    pub fn new(limits: Limits, epoch: EpochNumber, threads: usize) -> Arc<Observe> {
         let trails = (0..threads).map(|_| Mutex::new(Trail::new(limits))).collect();
         let counts = Arc::new(Counts::new(threads));
         Arc::new(Observe { limits, epoch, trails, tail: Watchers::new(limits.watchers), counts })
@@ -146,7 +147,7 @@ impl Desk {
             return;
         }
         observe.trails[self.thread].lock().note(told.compiled.number, outcome, |number, whole| {
-            let id = Id::new(observe.epoch, self.thread, number);
+            let id = Id::new(observe.epoch.get(), self.thread, number);
             let ended = Ended { ending, outcome, began, spans };
             let entry = Entry::new(id, told, ended, whole.then_some(limits.excerpt));
             if watched {

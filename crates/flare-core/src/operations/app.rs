@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use flare_model::ids::SubscriptionId;
 use flare_model::subscription::Limits;
@@ -126,6 +127,8 @@ pub struct App {
     pub(super) catalog: tokio::sync::Mutex<()>,
     /// What metrics say of the store and the process, for a few seconds.
     pub(super) measured: tokio::sync::Mutex<Measured>,
+    /// Subscriptions wait to be taken over since the start, because the store takes no writes.
+    pub(super) late: AtomicBool,
     /// Tests under way.
     pub(super) tests: tokio::sync::Semaphore,
 }
@@ -168,6 +171,7 @@ impl App {
             rearrangements,
             catalog: tokio::sync::Mutex::default(),
             measured: tokio::sync::Mutex::default(),
+            late: AtomicBool::new(false),
             tests: tokio::sync::Semaphore::new(delivery.tests),
             config,
             clock,

@@ -72,6 +72,7 @@ impl App {
             chore("follow who fails", Told, CannotFail, Box::pin(app().follow_events(events))),
             chore("store decisions", Told, UntilDone, Box::pin(app().carry_out_decisions())),
             chore("spread subscriptions anew", Told, StopsNode, Box::pin(app().rearrange(rearrangements))),
+            chore("begin late", Told, UntilDone, Box::pin(app().catch_up_with_the_start())),
             chore("watch the clock", Every(CLOCK), CannotFail, Box::pin(app().watch_clock(CLOCK))),
             chore("sample", Every(sample), CannotFail, Box::pin(app().sample(sample))),
             again("remove tombstones", house, |app| Box::pin(app.remove_tombstones())),

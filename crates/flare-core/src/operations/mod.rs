@@ -14,7 +14,7 @@ use flare_model::ids::{FeedId, ResourceId, ResourceNumber, SubscriptionId, Subsc
 use flare_model::invalid::Invalid;
 use flare_model::resource::{Resource, ResourceView};
 use flare_model::subscription::{Stored, check, fitting, lowered};
-use flare_provider::{Entity, EntityKind, ErrorKind, ProviderError};
+use flare_provider::{Entity, EntityKind, ErrorKind, Opened, ProviderError};
 
 pub use app::{App, Identity, Inboxes, Parts};
 pub use catalog::changes::Changes;
@@ -64,29 +64,46 @@ pub enum Failure {
 /// The result of an operation.
 pub type Done<T> = Result<T, Failure>;
 
+/// So many subscriptions are taken over at a time: what is read of them is in memory twice for a moment, and with it the
+/// feeds of all their lanes.
+const BATCH: usize = 200;
+
 impl App {
-    /// Reads the whole catalog and takes all feeds over.
+    /// Reads the whole catalog and takes all feeds over. Where the store takes no writes, [`App::load_to_read`] can be
+    /// tried after it.
     pub async fn load(&self) -> Result<(), ProviderError> {
-        // What is read of a batch is in memory twice for a moment, and with it the feeds of all its lanes.
-        const BATCH: usize = 200;
+        self.journey.epoch().await?;
         self.reload_resources().await?;
         let mut after = 0;
-        loop {
-            let entities = self.store.catalog.list(EntityKind::Subscription, after, BATCH).await?;
-            let Some(last) = entities.last() else { break };
-            after = last.number;
-            let mut batch = Vec::with_capacity(entities.len());
-            for entity in entities {
-                let subscription = self.compile(&entity).map_err(|failure| corrupt(&entity, &failure))?;
-                self.warn_of_lowered(&subscription);
-                if let Some(disabled) = &subscription.stored.disabled {
-                    self.trouble.report(subscription.id().clone(), disabled.since);
-                }
-                batch.push(subscription);
-            }
+        while let Some(batch) = self.next_subscriptions(&mut after).await? {
             self.take_over(batch, false).await?;
         }
         Ok(())
+    }
+
+    /// The next subscriptions of the catalog, as it has them.
+    async fn next_subscriptions(
+        &self,
+        after: &mut u64,
+    ) -> Result<Option<Vec<Arc<Subscription>>>, ProviderError> {
+        let entities = self.store.catalog.list(EntityKind::Subscription, *after, BATCH).await?;
+        let Some(last) = entities.last() else { return Ok(None) };
+        *after = last.number;
+        let mut batch = Vec::with_capacity(entities.len());
+        for entity in entities {
+            let subscription = self.compile(&entity).map_err(|failure| corrupt(&entity, &failure))?;
+            self.warn_of_lowered(&subscription);
+            if let Some(disabled) = &subscription.stored.disabled {
+                self.trouble.report(subscription.id().clone(), disabled.since);
+            }
+            batch.push(subscription);
+        }
+        Ok(Some(batch))
+    }
+
+    /// Takes feeds over, under the epoch of this process.
+    async fn open_feeds(&self, feeds: &[FeedId]) -> Result<Vec<Opened>, ProviderError> {
+        self.store.ledger.open(feeds, self.journey.epoch().await?).await
     }
 
     /// A configuration that allows less than before keeps nobody from starting; what it changes is said once.
@@ -114,7 +131,7 @@ impl App {
                 (0..lanes).map(move |lane| FeedId { subscription: number, lane: lane as u8 })
             })
             .collect();
-        let opened = self.store.ledger.open(&feeds, self.journey.epoch()).await?;
+        let opened = self.open_feeds(&feeds).await?;
         let mut opened = opened.into_iter().peekable();
         for subscription in subscriptions {
             let number = subscription.number();

@@ -27,6 +27,10 @@ pub async fn alive() -> Response {
 /// The store answers, and takes documents.
 pub async fn ready(State(app): AppState) -> Response {
     match app.store.catalog.version().await {
+        Ok(_) if app.is_late() => ApiError::unavailable(
+            "the store takes no writes since the node began: what is stored can be read, and nothing is delivered",
+        )
+        .into_response(),
         Ok(_) if app.refuses_documents() => {
             ApiError::unavailable("the store takes no documents at the moment; the log says why")
                 .into_response()

@@ -153,7 +153,7 @@ fn collect(
     batch: &[FeedPlace],
     all: bool,
 ) -> (Vec<FeedWrite>, Vec<(FeedPlace, Receipt)>) {
-    let epoch = worker.tools.epoch;
+    let epoch = worker.tools.epoch.get();
     let mut writes = Vec::with_capacity(batch.len());
     let mut entries = Vec::with_capacity(batch.len());
     for entry in batch {

@@ -63,7 +63,7 @@ impl Thread {
             excerpt: 0,
             watchers: 0,
         };
-        let observe = Observe::new(limits, 1, 1);
+        let observe = Observe::new(limits, 1.into(), 1);
         let (report, _, _) = Report::new();
         let tools = Tools {
             clock: Arc::new(SystemClock::of_process()),
@@ -74,7 +74,7 @@ impl Thread {
                 Destinations::new(&Default::default(), false),
                 crate::tls::client().expect("TLS can be set up"),
             ),
-            epoch: 1,
+            epoch: 1.into(),
             read_limits: ReadLimits { read: 1024, keep: 1024 },
             limits: LIMITS,
             caps: Arc::new(Caps::new(1, 1, vec![Arc::default()])),

@@ -81,7 +81,7 @@ impl World {
         store.catalog.create(entity).await.expect("an empty catalog");
         let bell: Arc<Bell> = Arc::default();
         let limits = observe::Limits { quantity: 0, age: DAY, bytes: 0, sample: 0, excerpt: 0, watchers: 1 };
-        let observe = Observe::new(limits, 1, 1);
+        let observe = Observe::new(limits, 1.into(), 1);
         let tails = Arc::new(Tails::new(vec![bell.clone()], small.bytes, observe.counts().clone()));
         store.documents.watch(tails.clone());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::of_process());
@@ -94,7 +94,7 @@ impl World {
                 Destinations::new(&Default::default(), true),
                 crate::tls::client().expect("TLS can be set up"),
             ),
-            epoch: 1,
+            epoch: 1.into(),
             read_limits: ReadLimits { read: 0, keep: 0 },
             limits: limits_of(small),
             // No couriers: the test takes what there is.

@@ -25,6 +25,7 @@ use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use crate::door::{Chance, Clock};
+use crate::epoch::EpochNumber;
 use crate::journey::connection::{Dialler, ReadLimits};
 use crate::journey::log::pages::Pages;
 use crate::journey::permits::caps::Caps;
@@ -55,7 +56,7 @@ pub struct Tools {
     /// For connections.
     pub dialler: Dialler,
     /// The epoch under which this process writes.
-    pub epoch: u64,
+    pub epoch: EpochNumber,
     /// How much of answers is read.
     pub read_limits: ReadLimits,
     /// Settings.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::resource::Resource;
-use flare_provider::{EntityKind, ProviderError};
+use flare_provider::{EntityKind, ErrorKind, ProviderError};
 
 use crate::journey::Command;
 use crate::operations::App;
@@ -142,9 +142,17 @@ impl App {
         }
     }
 
-    /// A delivery thread gives no answer about a subscription: the node stops, or it was deleted meanwhile.
+    /// A delivery thread gives no answer about a subscription: the node stops, it was deleted meanwhile, or nobody serves
+    /// it yet.
     pub(in crate::operations) fn left(&self, subscription: &Subscription) -> Failure {
-        if self.stop.is_cancelled() { Failure::Stopping } else { unknown_subscription(subscription.id()) }
+        if self.stop.is_cancelled() {
+            Failure::Stopping
+        } else if self.awaits_the_start(subscription) {
+            let detail = "the store takes no writes since the node began; deliveries begin when it does";
+            Failure::Store(ProviderError::new(ErrorKind::Unavailable, "ledger.open", detail))
+        } else {
+            unknown_subscription(subscription.id())
+        }
     }
 }
 

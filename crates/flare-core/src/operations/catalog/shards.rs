@@ -76,7 +76,7 @@ impl App {
     /// them waits, but a disk that is full for a while is no reason to end the node.
     async fn open_again(&self, feeds: &[FeedId]) -> Result<Vec<Opened>, ProviderError> {
         loop {
-            match self.store.ledger.open(feeds, self.journey.epoch()).await {
+            match self.open_feeds(feeds).await {
                 Err(error) if error.kind == ErrorKind::Unavailable => tokio::time::sleep(PATIENCE).await,
                 answer => return answer,
             }

@@ -396,7 +396,10 @@ impl App {
 
     /// A subscription as users see it.
     pub async fn view(&self, subscription: &Subscription) -> Done<View> {
-        let seen = self.inspect(subscription).await?;
+        let seen = match self.awaits_the_start(subscription) {
+            true => Progress { preparing: true, ..Progress::default() },
+            false => self.inspect(subscription).await?,
+        };
         let (status, since, reason) = self.status_of(&subscription.stored, &seen);
         Ok(View {
             id: subscription.id().clone(),

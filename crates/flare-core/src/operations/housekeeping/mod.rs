@@ -5,5 +5,6 @@ pub mod behind;
 pub mod clock;
 pub mod disabling;
 pub mod history;
+pub mod late;
 pub mod notices;
 pub mod retention;

@@ -134,13 +134,14 @@ async fn a_node_that_refuses_documents_is_not_ready_and_logs_them_by_number() {
     assert!(!told.header("retry-after").is_empty());
     told.refused(503, &["takes no documents"]);
     story.api().get("/healthz").await.expect(200);
-    let line = story.flare.logged("the store takes no documents").expect("it is logged");
+    let logged = async |line: &str| until("it is logged", || async { story.flare.logged(line) }).await;
+    let line = logged("the store takes no documents").await;
     assert!(line.contains("\"refused\":1") && line.contains("the disk is full"), "{line}");
     assert_eq!(story.flare.count_logged("the store takes no documents"), 1, "once a minute");
     std::fs::remove_file(&filler).unwrap();
     until("there is room again", || put(&story, 1000, 1)).await;
     story.api().get("/readyz").await.expect(200);
-    let line = story.flare.logged("the store takes documents again").expect("that is logged, too");
+    let line = logged("the store takes documents again").await;
     assert!(line.contains("\"refused\":"), "{line}");
 }
 
@@ -175,4 +176,78 @@ async fn a_process_killed_on_a_full_disk_opens_again_with_all_it_took() {
     story.flare.restart().await;
     insist_on_all(&story, &accepted).await;
     until("there is room again", || put(&story, 1000, 1)).await;
+}
+
+/// Writes until there is not a byte left.
+fn fill(path: &Path) {
+    use std::io::Write as _;
+    let mut file = std::fs::File::create(path).expect("a file");
+    for size in [64 << 10, 4096, 1] {
+        while file.write_all(&vec![0; size]).is_ok() {}
+    }
+}
+
+#[tokio::test]
+async fn starting_on_a_full_disk_serves_reads_and_delivers_when_there_is_room() {
+    if !store_is_durable() {
+        return;
+    }
+    for stop in [true, false] {
+        let Some(disk) = SmallDisk::mount() else {
+            return left_out("a full disk: mounting a tmpfs is not permitted here");
+        };
+        let setup = Setup::default()
+            .data(&disk.path().join("data"))
+            .with("FLARE_PROVIDER_EMBEDDED_CHECKPOINT_BYTES", "1MB")
+            .with("FLARE_HTTP_SERVER_BODY_LIMIT", "200KB");
+        let mut story = Story::with(setup, Receiver::start().await).await;
+        let subscription = story.subscribe_simply(json!({})).await;
+        story.put(1, 1).await;
+        story.settled(&subscription).await;
+        story.command(&subscription, "pause").await.expect(200);
+        story.put(2, 1).await;
+        if stop {
+            assert!(story.flare.stop().await.success());
+        } else {
+            story.flare.kill();
+        }
+        let filler = disk.path().join("filler");
+        fill(&filler);
+        story.flare.restart().await;
+        let api = story.api();
+        for id in [1, 2] {
+            let shown = api.get(&format!("/documents/{}", document_url(id))).await.expect(200).json();
+            assert_eq!(shown["revision"], 1);
+        }
+        api.get(&format!("/resources/{}", story.resource)).await.expect(200);
+        assert_eq!(
+            api.get(&subscription).await.expect(200).json()["id"],
+            subscription.rsplit('/').next().unwrap()
+        );
+        assert_eq!(api.get(&story.subscriptions()).await.expect(200).json()["pagination"]["total"], 1);
+        api.get("/healthz").await.expect(200);
+        let told = api.get("/readyz").await;
+        assert!(!told.header("retry-after").is_empty());
+        told.refused(503, &["takes no writes", "read"]);
+        api.get(&format!("{subscription}/status")).await.refused(503, &["takes no writes"]);
+        assert_eq!(put(&story, 3, 1).await, None, "there is no room");
+        api.post(&story.subscriptions(), &json!({"endpoint": {"url": story.receiver.url("/x")}}))
+            .await
+            .refused(503, &[]);
+        until("it is logged", || async { story.flare.logged("the store takes no writes") }).await;
+        let sent = story.receiver.count();
+
+        std::fs::remove_file(&filler).unwrap();
+        until("it is ready", || async { (api.get("/readyz").await.status == 200).then_some(()) }).await;
+        story.command(&subscription, "resume").await.expect(200);
+        story.receiver.wait_for(sent + 1).await;
+        until("the one that waited is told", || async {
+            let requests = story.receiver.requests();
+            requests.iter().any(|request| request.header("flare-document") == document_url(2)).then_some(())
+        })
+        .await;
+        until("there is room again", || put(&story, 3, 1)).await;
+        let status = story.settled(&subscription).await;
+        assert_eq!(status["feed"]["held"], 3);
+    }
 }
