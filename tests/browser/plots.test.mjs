@@ -59,7 +59,7 @@ test('a peak is cut off and marked, so that the rest is seen, and can be shown w
   }));
 
 test('pointing at a plot shows its values, and so do a touch and the arrow keys', async () => {
-  await onPage(world, {}, async (page, watch) => {
+  await onPage(world, { timezoneId: 'Asia/Kolkata' }, async (page, watch) => {
     await page.goto('/ui');
     const svg = page.locator('#changes-plot');
     await svg.scrollIntoViewIfNeeded();
@@ -67,7 +67,7 @@ test('pointing at a plot shows its values, and so do a touch and the arrow keys'
     const readout = page.locator('#readout');
     await page.mouse.move(x + width * 0.9, y + height / 2);
     await readout.waitFor();
-    assert.match(await readout.innerText(), /\d\d:\d\d:\d\d \S+\s+accepted \S+\/s\s+without news \S+\/s\s+refused \S+\/s/);
+    assert.match(await readout.innerText(), /\d\d:\d\d:\d\d GMT\+5:30 \(\d\d:\d\d:\d\d UTC\)\s+accepted \S+\/s\s+without news \S+\/s\s+refused \S+\/s/);
     // It stays while the page moves.
     const was = await svg.getAttribute('data-from');
     await until('the plot has moved', async () => (await svg.getAttribute('data-from')) !== was);
@@ -93,6 +93,47 @@ test('pointing at a plot shows its values, and so do a touch and the arrow keys'
     await page.touchscreen.tap(x + width * 0.7, y + height / 2);
     await page.locator('#readout').waitFor();
     const box = await page.locator('#readout').boundingBox();
+    assert.ok(box.x >= 0 && box.x + box.width <= 390, 'it is within the window');
+  });
+});
+
+test('pointing at the bars of attempts shows when each was and how long it took, and so do a touch and the arrow keys', async () => {
+  const said = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d GMT\+5:30 \(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\): delivered after \S+ \S+$/;
+  await onPage(world, { timezoneId: 'Asia/Kolkata' }, async (page, watch) => {
+    await page.goto(`/ui/subscriptions/${ok.id}/attempts`);
+    const svg = page.locator('#latency-bars');
+    const readout = page.locator('#readout');
+    const { x, y, width, height } = await svg.boundingBox();
+    await page.mouse.move(x + width * 0.5, y + 5);
+    await readout.waitFor();
+    assert.match(await readout.innerText(), said);
+    // The browser's own word for it would stand over ours.
+    assert.equal(await svg.locator('title').count(), 0);
+    await watch.check();
+    await page.mouse.move(5, 5);
+    await readout.waitFor({ state: 'hidden' });
+    await svg.focus();
+    await page.keyboard.press('End');
+    await readout.waitFor();
+    const newest = (await page.locator('#crosshair').boundingBox()).x;
+    await page.keyboard.press('Home');
+    await until('it has gone to the oldest', async () => (await page.locator('#crosshair').boundingBox()).x < newest - width / 2);
+    await page.goto(`/ui/resources/${world.resource.id}/subscriptions/new`);
+    await page.locator('#waits-bars').scrollIntoViewIfNeeded();
+    const waits = await page.locator('#waits-bars').boundingBox();
+    await page.mouse.move(waits.x + 5, waits.y + waits.height - 5);
+    await readout.getByText(/^attempt 2: /).waitFor();
+  });
+  await onPage(world, { width: 'narrow', hasTouch: true, timezoneId: 'Asia/Kolkata' }, async (page) => {
+    await page.goto(`/ui/subscriptions/${ok.id}/attempts`);
+    const svg = page.locator('#latency-bars');
+    await svg.scrollIntoViewIfNeeded();
+    const { x, y, width, height } = await svg.boundingBox();
+    await page.touchscreen.tap(x + width * 0.9, y + height / 2);
+    const readout = page.locator('#readout');
+    await readout.waitFor();
+    assert.match((await readout.innerText()).replaceAll('\n', ' '), said);
+    const box = await readout.boundingBox();
     assert.ok(box.x >= 0 && box.x + box.width <= 390, 'it is within the window');
   });
 });

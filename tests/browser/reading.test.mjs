@@ -79,7 +79,7 @@ test('documents in attempts and dead letters are links', () =>
   onPage(world, {}, async (page) => {
     for (const path of ['/attempts', '/dead-letters']) {
       await page.goto(`/ui/subscriptions/${broken.id}${path}`);
-      await page.getByRole('link', { name: /^http:\/\/shop\.test\/products\/\d+$/ }).first().click();
+      await page.getByRole('link', { name: /^http:\/\/shop\.test\/products\/(odd|even)[-\d]*$/ }).first().click();
       await page.waitForURL(/documents\/show/);
       await page.getByRole('heading', { name: 'Newest state' }).waitFor();
     }
@@ -144,7 +144,7 @@ test('dead letters are grouped by what went wrong, and replayed as a group', () 
     assert.equal(await page.locator('.card', { hasText: 'no such shelf' }).count(), 2);
     await watch.check();
     world.receiver.answer('/broken/odd', 200);
-    await page.getByRole('button', { name: 'Replay these: answered 422' }).click();
+    await page.getByRole('button', { name: 'Replay these (answered 422)' }).click();
     await page.getByRole('dialog').getByText('2 documents are sent again').waitFor();
     await watch.check();
     await page.getByRole('dialog').getByRole('button', { name: 'Replay them' }).click();
@@ -204,6 +204,41 @@ test('a page that lost its node says so within five seconds, with the time of it
     await page.locator('#now dd').getByRole('link', { name: '1', exact: true }).first().waitFor();
     assert.equal(await page.evaluate(() => document.body.dataset.mark), 'same page');
   } finally {
+    await context.close();
+    await browser.close();
+    await flare.stop();
+  }
+});
+
+test('a page that rarely moves says as soon that it lost its node, and not before', async () => {
+  const browser = await launch();
+  const flare = await Flare.start({ FLARE_HISTORY_FINE_STEP: '6s' });
+  const { page, watch, context } = await open(browser, flare.origin);
+  try {
+    await page.goto('/ui');
+    const lost = page.locator('#lost');
+    const from = () => page.locator('#deliveries-plot').getAttribute('data-from');
+    await page.evaluate(() => {
+      globalThis.alarms = 0;
+      new MutationObserver(() => (globalThis.alarms += 1)).observe(document.getElementById('lost'), { attributes: true });
+    });
+    for (let moves = 0; moves < 2; moves++) {
+      const before = await from();
+      await until('the page has moved', async () => (await from()) !== before);
+    }
+    assert.equal(await page.evaluate(() => globalThis.alarms), 0);
+    const shown = await page.evaluate(() => Date.now());
+    flare.process.kill('SIGSTOP');
+    const since = Date.now();
+    await lost.waitFor({ timeout: 5000 });
+    assert.ok(Date.now() - since < 5000);
+    const of = Date.parse(await lost.locator('time').getAttribute('datetime'));
+    assert.ok(of <= shown && of > shown - 6000, `the numbers are of ${new Date(of).toISOString()}`);
+    flare.process.kill('SIGCONT');
+    await lost.waitFor({ state: 'hidden' });
+    watch.clean();
+  } finally {
+    flare.process.kill('SIGCONT');
     await context.close();
     await browser.close();
     await flare.stop();

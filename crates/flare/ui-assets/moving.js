@@ -11,6 +11,7 @@
   const day = (date) => `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
   const clock = (date) => `${two(date.getHours())}:${two(date.getMinutes())}`;
   const own = (date) => `${day(date)} ${clock(date)}:${two(date.getSeconds())} ${zoneOf(date)}`;
+  const both = (date) => (own(date) === utc(date) ? utc(date) : `${own(date)} (${utc(date)})`);
   const utc = (date) => `${date.toISOString().slice(0, 19).replace("T", " ")} UTC`;
 
   const translate = (within) => {
@@ -18,12 +19,12 @@
       const date = new Date(time.dateTime);
       if (Number.isNaN(date.getTime())) return;
       if (time.hasAttribute("data-moment")) time.textContent = own(date);
-      else time.title = own(date) === utc(date) ? utc(date) : `${own(date)} (${utc(date)})`;
+      else time.title = both(date);
     });
-    within.querySelectorAll("title[data-utc]").forEach((title) => {
-      const given = title.dataset.utc || title.textContent;
-      title.dataset.utc = given;
-      title.textContent = given.replace(/(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC/, (_, date, time) => own(new Date(`${date}T${time}Z`)));
+    // What a bar says by itself only a pointer finds, and late; here it is kept for all who ask.
+    within.querySelectorAll("[data-bars] title").forEach((title) => {
+      title.parentElement.dataset.said = title.textContent.replace(/(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC/, (_, date, time) => both(new Date(`${date}T${time}Z`)));
+      title.remove();
     });
     within.querySelectorAll("[data-zone]").forEach((zone) => { zone.textContent = zoneOf(new Date()); });
     within.querySelectorAll("[data-times]").forEach(place);
@@ -71,21 +72,23 @@
     requestAnimationFrame(() => requestAnimationFrame(refresh));
   });
 
-  // A page that moves: when nothing has come for a while, it says of when its numbers are, and listens anew.
+  // A page that moves: when nothing has come for a while, it says of when its numbers are, and listens anew. A node that
+  // has nothing new to show still says that it is there.
   const PATIENCE = 4000;
-  let heard = Date.now(), every = 1000, source, retried = 0;
+  let heard = Date.now(), drawn = heard, every = 1000, source, retried = 0;
   const listen = () => {
     const element = document.querySelector("turbo-stream-source");
     const stream = element?.streamSource;
     if (!stream) { source = undefined; return tell(false); }
     if (stream !== source) {
-      if (!source) heard = Date.now();
+      if (!source) heard = drawn = Date.now();
       source = stream;
-      stream.addEventListener("message", () => { heard = Date.now(); tell(false); });
+      stream.addEventListener("message", () => { heard = drawn = Date.now(); tell(false); });
+      stream.addEventListener("alive", () => { heard = Date.now(); });
       stream.addEventListener("every", (event) => { every = Number(event.data) || every; });
       stream.addEventListener("error", () => setTimeout(listen, 500));
     }
-    const late = Date.now() - heard > Math.max(PATIENCE, 3 * every);
+    const late = Date.now() - heard > PATIENCE || Date.now() - drawn > Math.max(PATIENCE, 3 * every);
     const broken = stream.readyState !== EventSource.OPEN && Date.now() - heard > 1500;
     if (late || broken) tell(true);
     // A browser tries again by itself, but not after every kind of failure.
@@ -100,16 +103,17 @@
     if (!box || box.hidden === !lost) return;
     if (lost) {
       const time = box.querySelector("time");
-      time.dateTime = new Date(heard).toISOString();
-      time.textContent = own(new Date(heard));
-      time.title = utc(new Date(heard));
+      time.dateTime = new Date(drawn).toISOString();
+      time.textContent = own(new Date(drawn));
+      time.title = utc(new Date(drawn));
     }
     box.hidden = !lost;
   };
   setInterval(listen, 500);
-  on("turbo:load", () => { heard = Date.now(); listen(); });
+  on("turbo:load", () => { heard = drawn = Date.now(); listen(); });
 
-  // The values of a plot where one points at it, touches it, or has gone with the arrow keys.
+  // The values of a plot where one points at it, touches it, or has gone with the arrow keys. A plot is of lines over time, or
+  // of bars.
   let shown;
   const readout = () => {
     let box = document.getElementById("readout");
@@ -126,42 +130,78 @@
     }
     return [box, document.getElementById("crosshair")];
   };
-  const numbers = (svg) => ["from", "span", "first", "place"].map((name) => Number(svg.dataset[name]));
-  const linesOf = (svg) =>
-    [...svg.querySelectorAll("[data-said]")].map((line) => ({ label: line.dataset.label, colour: line.dataset.class, said: line.dataset.said.split(";") }));
-  const show = (svg, part) => {
-    const [from, span, first, place] = numbers(svg);
-    const lines = linesOf(svg);
-    const last = Math.max(...lines.map((line) => line.said.length)) - 1;
-    if (lines.every((line) => line.said.join("") === "")) return hide();
-    const index = Math.min(Math.max(Math.round((from + part * span - first) / place), 0), last);
-    shown = { id: svg.id, part, index, last };
-    const at = first + index * place;
+  const part = (name, text, ...inner) => {
+    const element = document.createElement("div");
+    element.className = name;
+    element.append(...inner, text);
+    return element;
+  };
+  /** Shows rows beside a place of a plot, in pixels from the left of the window. */
+  const put = (svg, x, rows) => {
     const [box, hair] = readout();
-    const row = (colour, label, value) => {
-      const line = document.createElement("div");
-      const swatch = document.createElement("span");
-      swatch.className = `chart-swatch line-${colour}`;
-      const strong = document.createElement("strong");
-      strong.textContent = value;
-      line.append(swatch, `${label} `, strong);
-      return line;
-    };
-    const head = document.createElement("div");
-    head.className = "readout-time";
-    const date = new Date(at);
-    head.textContent = `${span > 86_400_000 ? `${day(date)} ` : ""}${clock(date)}:${two(date.getSeconds())} ${zoneOf(date)}`;
-    box.replaceChildren(head, ...lines.map((line) => row(line.colour, line.label, line.said[index] || "none")));
+    box.replaceChildren(...rows);
     box.hidden = hair.hidden = false;
     const frame = svg.getBoundingClientRect();
-    const x = frame.left + Math.min(Math.max((at - from) / span, 0), 1) * frame.width;
     hair.style.left = `${x}px`;
     hair.style.top = `${frame.top}px`;
     hair.style.height = `${frame.height}px`;
     const room = document.documentElement.clientWidth - box.offsetWidth - 8;
-    const beside = x + 12 + box.offsetWidth < document.documentElement.clientWidth - 8 ? x + 12 : x - 12 - box.offsetWidth;
+    const beside = x + 12 <= room ? x + 12 : x - 12 - box.offsetWidth;
     box.style.left = `${Math.min(Math.max(beside, 8), Math.max(room, 8))}px`;
     box.style.top = `${Math.max(frame.top, 8)}px`;
+  };
+  const numbers = (svg) => ["from", "span", "first", "place"].map((name) => Number(svg.dataset[name]));
+  const linesOf = (svg) =>
+    [...svg.querySelectorAll("[data-said]")].map((line) => ({ label: line.dataset.label, colour: line.dataset.class, said: line.dataset.said.split(";") }));
+  const moment = (date, days) => {
+    const here = `${clock(date)}:${two(date.getSeconds())} ${zoneOf(date)}`;
+    const there = `${date.toISOString().slice(11, 19)} UTC`;
+    return `${days ? `${day(date)} ` : ""}${here}${here === there ? "" : ` (${there})`}`;
+  };
+  const showLines = (svg, share) => {
+    const [from, span, first, place] = numbers(svg);
+    const lines = linesOf(svg);
+    const last = Math.max(...lines.map((line) => line.said.length)) - 1;
+    if (lines.every((line) => line.said.join("") === "")) return hide();
+    const index = Math.min(Math.max(Math.round((from + share * span - first) / place), 0), last);
+    shown = { id: svg.id, share, index, last };
+    const at = first + index * place;
+    const row = ({ colour, label, said }) => {
+      const swatch = document.createElement("span");
+      swatch.className = `chart-swatch line-${colour}`;
+      const value = document.createElement("strong");
+      value.textContent = said[index] || "none";
+      return part("", value, swatch, `${label} `);
+    };
+    const frame = svg.getBoundingClientRect();
+    const x = frame.left + Math.min(Math.max((at - from) / span, 0), 1) * frame.width;
+    put(svg, x, [part("readout-time", moment(new Date(at), span > 86_400_000)), ...lines.map(row)]);
+  };
+  const barsOf = (svg) => {
+    const number = (bar, name) => Number(bar.getAttribute(name));
+    const bars = [...svg.querySelectorAll("[data-said]")].map((bar) => ({ from: number(bar, "x"), width: number(bar, "width"), said: bar.dataset.said }));
+    return bars.sort((a, b) => a.from - b.from);
+  };
+  const showBars = (svg, share) => {
+    const bars = barsOf(svg);
+    if (bars.length === 0) return hide();
+    const away = ({ from, width }) => Math.max(from - share * 100, share * 100 - from - width, 0);
+    const index = bars.reduce((best, bar, at) => (away(bar) < away(bars[best]) ? at : best), 0);
+    shown = { id: svg.id, share, index, last: bars.length - 1 };
+    const { from, width, said } = bars[index];
+    const frame = svg.getBoundingClientRect();
+    put(svg, frame.left + ((from + width / 2) / 100) * frame.width, [part("", said)]);
+  };
+  const PLOTS = "[data-plot], [data-bars]";
+  const show = (svg, share) => (svg.hasAttribute("data-bars") ? showBars : showLines)(svg, share);
+  /** Where the one with this number is, as a share of the width. */
+  const shareOf = (svg, index) => {
+    if (svg.hasAttribute("data-bars")) {
+      const bar = barsOf(svg)[index];
+      return bar ? (bar.from + bar.width / 2) / 100 : 1;
+    }
+    const [from, span, first, place] = numbers(svg);
+    return (first + index * place - from) / span;
   };
   const hide = () => {
     shown = undefined;
@@ -170,28 +210,27 @@
   const refresh = () => {
     if (!shown) return;
     const svg = document.getElementById(shown.id);
-    if (svg) show(svg, shown.part); else hide();
+    if (svg) show(svg, shown.share); else hide();
   };
   const point = (event) => {
-    const svg = event.target.closest?.("[data-plot]");
+    const svg = event.target.closest?.(PLOTS);
     const frame = svg?.getBoundingClientRect();
     if (svg) show(svg, (event.clientX - frame.left) / frame.width);
     else if (shown && document.activeElement?.id !== shown.id) hide();
   };
   on("pointermove", point);
   on("pointerdown", point);
-  on("focusin", (event) => { if (event.target.matches("[data-plot]:focus-visible")) show(event.target, 1); });
-  on("focusout", (event) => { if (event.target.matches("[data-plot]")) hide(); });
+  on("focusin", (event) => { if (event.target.matches(":focus-visible") && event.target.matches(PLOTS)) show(event.target, 1); });
+  on("focusout", (event) => { if (event.target.matches(PLOTS)) hide(); });
   on("keydown", (event) => {
-    const svg = event.target.closest?.("[data-plot]");
+    const svg = event.target.closest?.(PLOTS);
     const steps = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -1e9, End: 1e9 };
     if (!svg) return;
     if (event.key === "Escape") return hide();
     if (!(event.key in steps)) return;
     event.preventDefault();
-    const [from, span, first, place] = numbers(svg);
     const index = Math.min(Math.max((shown?.index ?? 1e9) + steps[event.key], 0), shown?.last ?? 1e9);
-    show(svg, (first + index * place - from) / span);
+    show(svg, shareOf(svg, index));
   });
   addEventListener("scroll", refresh, { passive: true });
   addEventListener("resize", refresh);

@@ -7,6 +7,7 @@ use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Extension;
 use axum::body::Body;
@@ -22,6 +23,10 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
 use super::dashboard::{self, Look};
 use super::{cluster, subscriptions};
+
+/// A page that hears nothing for a few seconds says that it has lost its node, so it hears something so often, also where
+/// there is nothing new to show.
+const WORD: Duration = Duration::from_secs(1);
 
 /// How a page that moves gets at those who listen.
 pub type Listeners = Extension<Arc<Live>>;
@@ -126,16 +131,21 @@ pub fn listen(app: &App, live: &Live, topic: Topic) -> Result<Response, ApiError
     let (room, receiver) = live.subscribe(topic)?;
     let events = stream::unfold((room, receiver), |(room, mut receiver)| async {
         loop {
-            receiver.changed().await.ok()?;
-            let event = receiver.borrow_and_update().clone();
+            let event = match tokio::time::timeout(WORD, receiver.changed()).await {
+                Ok(changed) => {
+                    changed.ok()?;
+                    receiver.borrow_and_update().clone()
+                }
+                Err(_) => Bytes::from_static(b"event: alive\ndata: yes\n\n"),
+            };
             if !event.is_empty() {
                 return Some((Ok::<_, Infallible>(event), (room, receiver)));
             }
         }
     });
     let events = events.take_until(app.stop.clone().cancelled_owned());
-    // A word at once, so that the browser knows that the way is open.
-    // How often something comes, so that the page knows when nothing does; and how soon to come back.
+    // A word at once, so that the browser knows that the way is open: how often the page moves, so that it knows when it
+    // does not, and how soon to come back.
     let every = app.history.sample().as_millis();
     let opened = format!("retry: 1000\nevent: every\ndata: {every}\n\n");
     let opened = stream::once(async move { Ok(Bytes::from(opened)) });

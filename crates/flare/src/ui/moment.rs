@@ -1,4 +1,4 @@
-//! Moments as pages show them: a time comes in, HTML goes out that says it in UTC, and that ui-assets/flare.js turns
+//! Moments as pages show them: a time comes in, HTML goes out that says it in UTC, and that ui-assets/moving.js turns
 //! into the reader's own zone. Without a script a page is as true, in UTC.
 
 use std::fmt;

@@ -13,8 +13,8 @@ use crate::operations::delivery::dead_letters::DeadLetterPage;
 use crate::registry::Subscription;
 
 /// Dead letters read at once: their answers are read with them.
-const SLICE: u64 = 1024;
-/// Dead letters looked at to say which kinds there are. When there are more: it says so.
+const SLICE: u64 = 4096;
+/// Dead letters looked at to say which kinds there are, and to list those of one kind. When there are more: it says so.
 const LOOKED_AT: u64 = 10_000;
 /// Kinds that are told apart. When there are more: the rest is counted together.
 const KINDS: usize = 50;
@@ -86,7 +86,7 @@ impl App {
         Ok(found)
     }
 
-    /// Lists the dead letters of one kind.
+    /// Lists the dead letters of one kind, among those that are looked at.
     pub async fn dead_letters_of(
         &self,
         resource: &ResourceId,
@@ -98,7 +98,7 @@ impl App {
         let subscription = self.subscription(resource, id)?;
         self.record(&subscription).await?;
         let (mut read, mut fitting, mut shown) = (0, 0, Vec::new());
-        loop {
+        while read < LOOKED_AT {
             let (_, slice) = self.dead_slice(&subscription, read).await?;
             if slice.is_empty() {
                 break;

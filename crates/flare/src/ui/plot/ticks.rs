@@ -1,4 +1,4 @@
-//! The times below a plot: a span of time comes in, round moments go out. In UTC; ui-assets/flare.js places them anew
+//! The times below a plot: a span of time comes in, round moments go out. In UTC; ui-assets/moving.js places them anew
 //! where the clock of the reader's zone has other round moments.
 
 use std::time::Duration;
