@@ -126,6 +126,21 @@ pub struct Condition {
     pub rate_wait: Duration,
     /// A replay or the beginning goes over older documents.
     pub sweeping: bool,
+    /// Connections that it stands in line for; nothing where it does not.
+    pub in_line: Option<InLine>,
+}
+
+/// Connections that a subscription stands in line for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InLine {
+    /// To this host; nothing where as many are open to all hosts together as may be.
+    pub host: Option<String>,
+    /// How many are open.
+    pub open: u32,
+    /// How many may be.
+    pub most: u32,
+    /// Those of them that clients have which are slow to answer, where that is known.
+    pub slow: Option<u32>,
 }
 
 /// The answer in a word.
@@ -175,6 +190,8 @@ pub enum Kind {
     Breaker,
     /// Rate limit and concurrency.
     Rate,
+    /// Connections that are waited for, to its host or to all.
+    Host,
     /// The subscription stands still.
     Pause,
 }
@@ -203,7 +220,7 @@ pub struct Explanation {
 type Step = fn(&Evidence, &mut Vec<Fact>);
 
 /// The order of the facts.
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     steps::pattern,
     steps::revision,
     steps::filter,
@@ -211,6 +228,7 @@ const STEPS: [Step; 9] = [
     steps::attempt,
     steps::pause,
     steps::breaker,
+    steps::host,
     steps::rate,
     steps::concurrency,
 ];

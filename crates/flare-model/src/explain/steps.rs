@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Evidence, Fact, Kind, Known, Membership, Settings};
+use super::{Evidence, Fact, InLine, Kind, Known, Membership, Settings};
 use crate::duration::HumanDuration;
 use crate::feed::{ClientHas, Glimpse, State, Trouble};
 use crate::subscription::Start;
@@ -197,6 +197,19 @@ pub(super) fn breaker(evidence: &Evidence, facts: &mut Vec<Fact>) {
         ),
     };
     add(facts, Some(since), Kind::Breaker, detail);
+}
+
+/// Connections that are waited for.
+pub(super) fn host(evidence: &Evidence, facts: &mut Vec<Fact>) {
+    let Some(InLine { host, open, most, slow }) = &evidence.condition.in_line else { return };
+    let (to, key) = match host {
+        Some(host) => (format!("host {host}"), "http.client.connections-per-host"),
+        None => ("any host".to_owned(), "http.client.connections"),
+    };
+    let slow = slow.filter(|slow| *slow > 0);
+    let slow = slow.map(|slow| format!(", {slow} by slow clients")).unwrap_or_default();
+    let detail = format!("waits for a connection to {to}: {open} of {most} in use{slow} ({key})");
+    add(facts, None, Kind::Host, detail);
 }
 
 /// The rate limit, and what the client asked for.

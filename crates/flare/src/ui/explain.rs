@@ -104,6 +104,7 @@ fn about(kind: flare_model::explain::Kind) -> &'static str {
         Kind::Attempt => "Attempt",
         Kind::Breaker => "Breaker",
         Kind::Rate => "Rate",
+        Kind::Host => "Host",
         Kind::Pause => "Pause",
     }
 }

@@ -66,6 +66,7 @@ impl Worker {
             rests_for: fortune.rest_until.saturating_sub(now),
             rate_wait: subscriber.rate_wait(now),
             sweeping: subscriber.lanes.iter().any(|lane| lane.feed.sweeping().is_some()),
+            in_line: subscriber.hosts.iter().find_map(|host| self.hosts.in_line(*host)),
         };
         Some(KnownOfDocuments { glimpses, condition })
     }
@@ -110,6 +111,7 @@ impl Merge for KnownOfDocuments {
         condition.rests_for = condition.rests_for.min(other.condition.rests_for);
         condition.rate_wait = condition.rate_wait.min(other.condition.rate_wait);
         condition.sweeping |= other.condition.sweeping;
+        condition.in_line = condition.in_line.take().or(other.condition.in_line);
         self
     }
 }
