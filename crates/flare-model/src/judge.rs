@@ -65,7 +65,8 @@ pub fn judge(
     let (status, error, response, sent) = match *heard {
         Heard::Answer { status, .. } if spec.is_success(status) => return settled(Verdict::Delivered),
         Heard::Answer { status, second, .. } if spec.is_discard(status) => {
-            return settled(Verdict::Discarded { doubtful: second });
+            let story = Box::new(trouble(attempt, times, Some(status), None, None, second));
+            return settled(Verdict::Discarded { doubtful: second, story: Some(story) });
         }
         Heard::Answer { status, excerpt, .. } => {
             let excerpt = String::from_utf8_lossy(excerpt).into_owned();
@@ -73,16 +74,8 @@ pub fn judge(
         }
         Heard::Nothing { error, sent } => (None, Some(error.to_owned()), None, sent),
     };
-    let first_attempt_at = attempt.first_attempt_at.unwrap_or(times.began);
-    let trouble = Box::new(Trouble {
-        attempts: attempt.attempts.saturating_add(1),
-        first_attempt_at,
-        last_attempt_at: times.began,
-        action: attempt.action,
-        status,
-        error,
-        response,
-    });
+    let trouble = Box::new(trouble(attempt, times, status, error, response, sent && status.is_none()));
+    let first_attempt_at = trouble.first_attempt_at;
     if is_gone(spec, attempt, status) {
         // Owed until someone resumes the subscription; nothing is sent before.
         let verdict = Verdict::Retry { due: times.ended, doubtful: sent, trouble };
@@ -98,6 +91,28 @@ pub fn judge(
     };
     let throttled = (status == Some(429) || !asked.is_zero()).then(|| asked.min(spec.retry.longest()));
     Judgement { verdict, gone: false, throttled }
+}
+
+/// What is remembered of an attempt that the client did not take. `unheard`: it was sent, and no answer says so.
+fn trouble(
+    attempt: &Attempt,
+    times: Times,
+    status: Option<u16>,
+    error: Option<String>,
+    response: Option<String>,
+    unheard: bool,
+) -> Trouble {
+    Trouble {
+        attempts: attempt.attempts.saturating_add(1),
+        first_attempt_at: attempt.first_attempt_at.unwrap_or(times.began),
+        last_attempt_at: times.began,
+        action: attempt.action,
+        status,
+        error,
+        response,
+        unheard: attempt.unheard || unheard,
+        has: None,
+    }
 }
 
 fn settled(verdict: Verdict) -> Judgement {
@@ -151,7 +166,15 @@ mod tests {
 
     fn attempt(action: Action, attempts: u32) -> Attempt {
         let first_attempt_at = (attempts > 0).then_some(Timestamp::from_millis(50_000));
-        Attempt { ordinal: Ordinal(1), seq: Seq(1), action, replay: 0, attempts, first_attempt_at }
+        Attempt {
+            ordinal: Ordinal(1),
+            seq: Seq(1),
+            action,
+            replay: 0,
+            attempts,
+            first_attempt_at,
+            unheard: false,
+        }
     }
 
     fn answer(status: u16) -> Heard<'static> {
@@ -167,7 +190,7 @@ mod tests {
         let doubt = |doubtful: &bool| if *doubtful { " in doubt" } else { "" };
         match verdict {
             Verdict::Delivered => "delivered".to_owned(),
-            Verdict::Discarded { doubtful } => format!("discarded{}", doubt(doubtful)),
+            Verdict::Discarded { doubtful, .. } => format!("discarded{}", doubt(doubtful)),
             Verdict::Retry { due, doubtful, .. } => {
                 format!("retry in {}s{}", due.since(ENDED).as_secs_f64(), doubt(doubtful))
             }

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use crate::node::House;
 use crate::operate::{self, Operation};
 use crate::weather::Weather;
-use crate::{rest, verify};
+use crate::{rest, truth, verify};
 
 /// What happens to the node beside what is asked of it.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,7 @@ enum Incident {
 }
 
 /// Plays a schedule.
-pub async fn play(house: Rc<House>, mut dice: Dice, lanes: u64) {
+pub async fn play(house: Rc<House>, mut dice: Dice, lanes: u64, mut probes: Option<Dice>) {
     house.start().await;
     operate::create_resource(&house, lanes).await;
     let mut performing = JoinSet::new();
@@ -39,6 +39,10 @@ pub async fn play(house: Rc<House>, mut dice: Dice, lanes: u64) {
         }
         pass(&mut dice).await;
         happen(&house, &mut dice).await;
+        if let Some(dice) = &mut probes {
+            // Where the store is in trouble, an answer may take until that is over.
+            let _ = tokio::time::timeout(Duration::from_secs(2), truth::probe(&house, dice)).await;
+        }
         while performing.try_join_next().is_some() {}
     }
     rest::heal(&house).await;
@@ -46,6 +50,11 @@ pub async fn play(house: Rc<House>, mut dice: Dice, lanes: u64) {
     rest::set_going(&house).await;
     if rest::come(&house, "at the end").await {
         verify::clients(&house).await;
+        for _ in 0..probes.as_ref().map_or(0, |_| 5) {
+            if let Some(dice) = &mut probes {
+                truth::probe(&house, dice).await;
+            }
+        }
         again_and_nothing_happens(&house).await;
     }
 }

@@ -74,7 +74,12 @@ fn compare(house: &House, number: usize) -> Option<u64> {
 fn expected(client: &Client, url: &str, document: &Document, pair: Option<&Pair>) -> Expected {
     let Some(newest) = document.newest() else { return Expected::Nothing };
     // What the client asked to drop is not sent again: promise 4, "unless the policy of the subscription gave it up".
-    if pair.and_then(|pair| pair.ended) == Some(Ending::Discarded) {
+    let ended = pair.and_then(|pair| pair.ended);
+    if ended == Some(Ending::Discarded) {
+        return Expected::Whatever;
+    }
+    // Neither is what was given up, once its dead letter is dropped.
+    if client.drops && ended == Some(Ending::Failed) {
         return Expected::Whatever;
     }
     let Some(content) = &newest.content else { return Expected::Nothing };

@@ -25,6 +25,7 @@ struct Page {
 
 struct Answer {
     verdict: &'static str,
+    next: String,
     tone: &'static str,
     client: String,
     href: String,
@@ -57,7 +58,7 @@ async fn explain(app: &App, form: &Form) -> Done<Answer> {
     let id =
         form.given("subscription").ok_or_else(|| Invalid::new("subscription", "say whose client it is"))?;
     let id = SubscriptionId::new(id);
-    let Explanation { verdict, facts } = app.explain(&url, &id).await?;
+    let Explanation { verdict, next, facts } = app.explain(&url, &id).await?;
     let subscription = app.registry.subscription_by_id(&id);
     let fact = |fact: flare_model::explain::Fact| Fact {
         about: about(fact.fact),
@@ -67,6 +68,7 @@ async fn explain(app: &App, form: &Form) -> Done<Answer> {
     let (verdict, tone) = spoken(verdict);
     Ok(Answer {
         verdict,
+        next,
         tone,
         href: subscription
             .as_ref()
@@ -89,6 +91,9 @@ fn spoken(verdict: Verdict) -> (&'static str, &'static str) {
         Verdict::Waiting => ("owed, and will be sent", "info"),
         Verdict::GaveUp => ("given up: it is a dead letter", "bad"),
         Verdict::InDoubt => ("whether the client has it is not known", "warn"),
+        Verdict::Discarded => ("the client asked to drop it, and does not have it", "warn"),
+        Verdict::Dropped => ("given up, and its dead letter was dropped", "warn"),
+        Verdict::HeldBack => ("its `when` holds it back", "muted"),
         Verdict::Delivered => ("the client has the newest state", "good"),
         Verdict::NotHeld => ("the client does not have it, and nothing is to be sent", "muted"),
     }
@@ -100,6 +105,7 @@ fn about(kind: flare_model::explain::Kind) -> &'static str {
         Kind::Pattern => "Resource",
         Kind::Revision => "Revision",
         Kind::Filter => "Filter",
+        Kind::When => "When",
         Kind::Standing => "Client",
         Kind::Attempt => "Attempt",
         Kind::Breaker => "Breaker",

@@ -39,8 +39,12 @@ pub struct Owed {
     pub total: u64,
     /// The first of them, in order.
     pub documents: Vec<(u8, Ordinal)>,
-    /// By lane: the reader's position, and the lane's newest change.
-    pub lanes: BTreeMap<u8, (Seq, Seq)>,
+    /// Those of them that it is going to be told of.
+    pub pending: u64,
+    /// By lane: from where on there is something that its reader, or a sweep, has yet to come to.
+    pub lanes: BTreeMap<u8, Seq>,
+    /// How many documents changed there, at most.
+    pub to_come: u64,
 }
 
 impl Worker {
@@ -77,7 +81,12 @@ impl Worker {
         let mut owed = Owed::default();
         for slot in subscriber.lanes.iter() {
             let lane = slot.id.lane;
-            owed.lanes.insert(lane, (slot.feed.position(), slot.tail.head()));
+            let (from, head) = (slot.feed.to_come_from(), slot.tail.head());
+            owed.lanes.insert(lane, from);
+            owed.pending += slot.feed.pending_count();
+            let between = slot.tail.documents_between(from, head);
+            owed.to_come +=
+                between.map_or(head.0.saturating_sub(from.0), |beyond| beyond.live + beyond.deleted);
             let here = slot.feed.owed();
             owed.total += here.len();
             let before = match list.after {
@@ -119,6 +128,8 @@ impl Merge for KnownOfDocuments {
 impl Merge for Owed {
     fn merge(mut self, other: Owed) -> Owed {
         self.total += other.total;
+        self.pending += other.pending;
+        self.to_come += other.to_come;
         self.documents.extend(other.documents);
         // A lane has one thread, so nothing comes twice.
         self.documents.sort_unstable();

@@ -10,7 +10,6 @@ use std::fmt;
 use std::str::FromStr;
 
 use flare_model::document::Document;
-use flare_model::explain::why;
 use flare_model::feed::ClientHas;
 use flare_model::ids::{LaneId, Ordinal, ResourceId, Seq, SubscriptionId};
 use flare_model::revision::Revision;
@@ -21,7 +20,7 @@ use serde::Serialize;
 use crate::journey::{Command, ListOwed, Owed};
 use crate::operations::App;
 use crate::operations::Done;
-use crate::operations::documents::explain::{known, membership, settings};
+use crate::operations::documents::known::settings;
 use crate::registry::Subscription;
 
 /// Documents looked at for one page, at most. When full: the page ends early, and `next` says where to go on.
@@ -99,16 +98,18 @@ pub struct DriftView {
     pub deleted: bool,
     /// What the client has of it.
     pub client_has: ClientHas,
+    /// Whether the client is going to be told something of it.
+    pub owed: bool,
     /// Why, in words.
     pub why: String,
 }
 
 /// A part of the list.
 pub struct DriftPage {
-    /// How many there are in all. All documents: exact, as each lane counts them, tombstones included. Those that
-    /// lag: exact for what the feed has read, and the number of changes beyond it, each of which may be one that
-    /// another has replaced.
+    /// How many there are in all, tombstones included.
     pub total: u64,
+    /// That is a bound: so many, or fewer. Only of those that lag, where many have yet to be looked at.
+    pub total_is_bound: bool,
     /// The part.
     pub documents: Vec<DriftView>,
     /// Where to go on, unless this was the end.
@@ -148,13 +149,15 @@ impl App {
         let all = lanes.iter().map(|lane| lane.documents + lane.tombstones).sum();
         if !query.lagging {
             let ended = self.walk_log(&mut page, &lanes, &BTreeMap::new()).await?;
-            return Ok(page.end(all, ended));
+            return Ok(page.end(all, false, ended));
         }
+        self.count_lanes().await?;
         let owed = self.owed(&mut page).await?;
-        let unread: u64 = owed.lanes.values().map(|(position, head)| head.0.saturating_sub(position.0)).sum();
+        let to_come = self.to_come(&subscription, &owed).await?;
+        let total = owed.total + to_come.lagging;
         let ended = page.is_full() || self.walk_log(&mut page, &lanes, &owed.lanes).await?;
-        let more = page.is_full() && (owed.total + unread) > 0;
-        Ok(page.end(owed.total + unread, ended && !more))
+        let more = page.is_full() && total > 0;
+        Ok(page.end(total, to_come.is_bound, ended && !more))
     }
 
     /// Adds what is owed of that which the feeds have read.
@@ -193,7 +196,7 @@ impl App {
         &self,
         page: &mut Filling<'_>,
         lanes: &[LaneState],
-        readers: &BTreeMap<u8, (Seq, Seq)>,
+        readers: &BTreeMap<u8, Seq>,
     ) -> Done<bool> {
         for state in lanes {
             let index = state.lane.index;
@@ -202,7 +205,7 @@ impl App {
                 Some(DriftPlace::Log(lane, seq)) if index == lane => seq,
                 _ => Seq(0),
             };
-            after = after.max(readers.get(&index).map_or(Seq(0), |(position, _)| *position));
+            after = after.max(readers.get(&index).copied().unwrap_or_default());
             let here = (state.documents + state.tombstones) as usize;
             if !page.query.lagging && after == Seq(0) && page.skip >= here {
                 page.skip -= here;
@@ -234,18 +237,12 @@ impl App {
     /// Adds what is to be shown of some documents of one lane. Returns where it stopped, if the page was full before
     /// the end.
     async fn show(&self, page: &mut Filling<'_>, found: Vec<Document>, log: bool) -> Done<Option<Seq>> {
-        let rows = found.iter().map(|document| (document.lane.index, document.row)).collect();
-        let examined = self.known_of(page.subscription, rows).await?;
+        let (examined, _) = self.look_at(page.subscription, &found).await?;
         let settings = settings(page.subscription);
         let mut before = None;
-        for (document, glimpse) in found.iter().zip(examined.glimpses) {
-            let Some(mut glimpse) = glimpse else { continue };
-            // What the reader has met is decided; about the rest the filter is asked here.
-            if glimpse.unread
-                && let Some(membership) = membership(page.subscription, document)
-            {
-                glimpse = glimpse.under(&document.row, membership.includes());
-            }
+        for (document, seen) in found.iter().zip(examined) {
+            let Some(seen) = seen else { continue };
+            let glimpse = &seen.glimpse;
             let wanted = match (page.query.lagging, log) {
                 (false, _) => true,
                 (true, false) => glimpse.lags(),
@@ -262,8 +259,9 @@ impl App {
                     document: document.url.to_string(),
                     revision: document.revision.clone(),
                     deleted: document.row.deleted,
-                    client_has: glimpse.client_has(&document.row),
-                    why: why(&known(document), &glimpse, &settings),
+                    client_has: seen.client_has(),
+                    owed: glimpse.is_owed(),
+                    why: seen.why(&settings),
                 });
             }
             before = Some(document.row.seq);
@@ -281,9 +279,9 @@ impl Filling<'_> {
         self.room() == 0
     }
 
-    fn end(self, total: u64, ended: bool) -> DriftPage {
+    fn end(self, total: u64, total_is_bound: bool, ended: bool) -> DriftPage {
         let next = self.last.filter(|_| !ended);
-        DriftPage { total, documents: self.documents, next }
+        DriftPage { total, total_is_bound, documents: self.documents, next }
     }
 }
 

@@ -1,0 +1,102 @@
+//! How many documents a client is going to be told of. A subscription comes in; a number goes out, and whether it is exact.
+//!
+//! Its thread knows how many documents have changed beyond what was read, but not which of them its expressions choose, nor
+//! which deletes mean nothing to it. Where they are few they are looked at, one by one.
+
+use std::collections::BTreeMap;
+
+use flare_model::ids::{LaneId, Seq};
+use flare_provider::ScanLane;
+
+use crate::journey::{Command, Lagging, ListOwed, Owed};
+use crate::operations::App;
+use crate::operations::Done;
+use crate::registry::Subscription;
+
+/// Documents looked at to count exactly, at most. When there are more: the number is a bound, and says so.
+const LOOKED_AT: u64 = 2_000;
+/// Documents read at once.
+const SLICE: usize = 256;
+const SLICE_BYTES: usize = 1 << 20;
+
+/// What the readers and sweeps of a client have yet to come to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::operations) struct ToCome {
+    /// Documents that are not owed yet, and will be told.
+    pub owed: u64,
+    /// Documents that lag for no other reason.
+    pub lagging: u64,
+    /// It may be fewer.
+    pub is_bound: bool,
+}
+
+impl App {
+    /// Counts the documents of lanes that are not counted yet, so that it is known how many of them are beyond a change.
+    pub(in crate::operations) async fn count_lanes(&self) -> Done<()> {
+        for lane in self.journey.uncounted() {
+            self.journey.count(lane, self.store.documents.newest(lane).await?);
+        }
+        Ok(())
+    }
+
+    /// How many documents a client is going to be told of; exactly, where few have to be looked at for it.
+    pub(in crate::operations) async fn count_lagging(&self, subscription: &Subscription) -> Done<Lagging> {
+        self.count_lanes().await?;
+        let number = subscription.number();
+        let list = ListOwed { subscription: number, after: None, limit: 0 };
+        let owed = self.journey.ask(number, |reply| Command::Owed(list, reply)).await;
+        let owed = owed.flatten().ok_or_else(|| self.left(subscription))?;
+        let to_come = self.to_come(subscription, &owed).await?;
+        Ok(Lagging { documents: owed.pending + to_come.owed, is_bound: to_come.is_bound })
+    }
+
+    /// What the readers and sweeps of a client have yet to come to.
+    pub(in crate::operations) async fn to_come(
+        &self,
+        subscription: &Subscription,
+        owed: &Owed,
+    ) -> Done<ToCome> {
+        if owed.to_come > LOOKED_AT {
+            return Ok(ToCome { owed: owed.to_come, lagging: owed.to_come, is_bound: true });
+        }
+        let mut to_come = ToCome::default();
+        if owed.to_come > 0 {
+            self.walk(subscription, &owed.lanes, &mut to_come).await?;
+        }
+        Ok(to_come)
+    }
+
+    async fn walk(
+        &self,
+        subscription: &Subscription,
+        lanes: &BTreeMap<u8, Seq>,
+        to_come: &mut ToCome,
+    ) -> Done<()> {
+        let resource = subscription.compiled.resource.number;
+        for (index, from) in lanes {
+            let mut after = *from;
+            loop {
+                let scan = ScanLane {
+                    lane: LaneId { resource, index: *index },
+                    after,
+                    upto: Seq(u64::MAX),
+                    rows: SLICE,
+                    bytes: SLICE_BYTES,
+                };
+                let page = self.store.documents.scan(scan).await?;
+                let (seen, _) = self.look_at(subscription, &page.documents).await?;
+                for seen in seen.into_iter().flatten() {
+                    let glimpse = &seen.glimpse;
+                    let stands = glimpse.open.is_some() || glimpse.again || glimpse.waiting.is_some();
+                    to_come.owed += u64::from(glimpse.is_owed() && !stands);
+                    to_come.lagging += u64::from(glimpse.lags() && !glimpse.pends());
+                }
+                if page.upto <= after || page.upto >= page.head {
+                    break;
+                }
+                after = page.upto;
+            }
+        }
+        Ok(())
+    }
+}
