@@ -290,7 +290,8 @@ fn verdict(evidence: &Evidence) -> Verdict {
     let left = glimpse.note.as_ref().map(|note| note.left);
     let excluded = evidence.filter.as_ref().is_some_and(|filter| filter.result == Ok(false));
     let unclear = evidence.filter.as_ref().is_some_and(|filter| filter.result.is_err());
-    let before = settings.start == Start::Now && document.updated_at <= settings.created_at;
+    // By wall clocks, which jump: of what the client has, it was told.
+    let before = !glimpse.held && settings.start == Start::Now && document.updated_at <= settings.created_at;
     let kept = !before && evidence.when.as_ref().is_some_and(|when| when.result != Ok(true));
     match () {
         () if glimpse.open.is_some() => Verdict::InFlight,
