@@ -154,7 +154,10 @@ impl Glimpse {
                 _ if standing.seq == row.seq && unheard(standing) => ClientHas::Unknown,
                 State::Passed if standing.seq == row.seq && standing.trouble.is_none() => self.by_note(row),
                 // A changed filter asks for what was settled before.
-                _ if standing.replay == TRANSITION && standing.seq == row.seq && standing.trouble.is_none() => {
+                _ if standing.replay == TRANSITION
+                    && standing.seq == row.seq
+                    && standing.trouble.is_none() =>
+                {
                     self.by_note(row)
                 }
                 _ => ClientHas::Older,
