@@ -38,7 +38,7 @@ use flare_model::time::Timestamp;
 use flare_provider::{Newest, Opened, ProviderError};
 use tokio::sync::{mpsc, oneshot};
 
-pub use asking::documents::{KnownOfDocuments, ListOwed, Owed};
+pub use asking::documents::{KnownOfDocuments, ListOwed, Owed, OwedOfLane};
 pub use asking::needs::{RevisionsNeeded, TombstonesNeeded};
 pub use asking::notable::{Notable, NotableOnes};
 pub use asking::progress::{Lagging, Progress};

@@ -28,6 +28,7 @@ fn glimpse() -> Glimpse {
         to_tell: true,
         sweep: None,
         to_sweep: false,
+        since: None,
         life: 0,
         cursor: Seq(10),
         position: Seq(10),

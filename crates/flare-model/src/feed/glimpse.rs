@@ -44,6 +44,8 @@ pub struct Glimpse {
     pub sweep: Option<SweepKind>,
     /// That sweep will take it.
     pub to_sweep: bool,
+    /// The client is told every revision, of those that were replaced beyond this change.
+    pub since: Option<Seq>,
     /// The life whose kept states are believed.
     pub life: u64,
     /// Everything up to here is settled.
@@ -104,8 +106,7 @@ impl Glimpse {
     /// will be told, or will not.
     pub fn under(self, row: &Row, updated_at: Timestamp, interest: &mut impl Interest) -> Glimpse {
         let wants = if row.deleted { Some(false) } else { interest.includes() };
-        let action = wants.and_then(|wants| decide(wants, self.held, self.doubt));
-        let to_tell = self.unread && action.is_some_and(|action| interest.tells(action) == Some(true));
+        let to_tell = self.unread && self.tells(wants, interest);
         let met = |kind| MetBySweep {
             held: self.held,
             doubt: self.doubt,
@@ -115,6 +116,18 @@ impl Glimpse {
         };
         let to_sweep = self.sweep.is_some_and(|kind| met(kind).is_wanted(kind, row, || wants));
         Glimpse { to_tell, to_sweep, ..self }
+    }
+
+    /// Whether the client is told of a revision that the reader has yet to come to, if it has been told of none of those
+    /// before it that are to come as well.
+    pub fn tells_of(&self, row: &Row, interest: &mut impl Interest) -> bool {
+        let wants = if row.deleted { Some(false) } else { interest.includes() };
+        self.tells(wants, interest)
+    }
+
+    fn tells(&self, wants: Option<bool>, interest: &mut impl Interest) -> bool {
+        let action = wants.and_then(|wants| decide(wants, self.held, self.doubt));
+        action.is_some_and(|action| interest.tells(action) == Some(true))
     }
 
     /// What the client has.
@@ -214,6 +227,7 @@ impl Feed {
                 .or(next.then_some(SweepKind::Filter))
                 .filter(|_| !unread),
             to_sweep: false,
+            since: self.since(),
             life: self.life,
             cursor: self.cursor(),
             position: self.read,

@@ -35,16 +35,35 @@ pub struct ListOwed {
 /// The documents that a client is owed, of those its feeds have read, and how far these have read.
 #[derive(Debug, Default)]
 pub struct Owed {
-    /// How many there are in all.
-    pub total: u64,
     /// The first of them, in order.
     pub documents: Vec<(u8, Ordinal)>,
-    /// Those of them that it is going to be told of.
-    pub pending: u64,
-    /// By lane: from where on there is something that its reader, or a sweep, has yet to come to.
-    pub lanes: BTreeMap<u8, Seq>,
+    /// All of them, by lane.
+    pub lanes: BTreeMap<u8, OwedOfLane>,
     /// How many documents changed there, at most.
     pub to_come: u64,
+}
+
+/// What a client is owed of one lane.
+#[derive(Debug, Default)]
+pub struct OwedOfLane {
+    /// Documents that it lacks something of, as far as the reader and sweeps have met them.
+    pub all: RoaringTreemap,
+    /// Those of them that it is going to be told of.
+    pub pending: RoaringTreemap,
+    /// From where on there is something that the reader, or a sweep, has yet to come to.
+    pub to_come_from: Seq,
+}
+
+impl Owed {
+    /// How many documents it lacks something of.
+    pub fn total(&self) -> u64 {
+        self.lanes.values().map(|lane| lane.all.len()).sum()
+    }
+
+    /// How many of them it is going to be told of.
+    pub fn pending(&self) -> u64 {
+        self.lanes.values().map(|lane| lane.pending.len()).sum()
+    }
 }
 
 impl Worker {
@@ -82,20 +101,19 @@ impl Worker {
         for slot in subscriber.lanes.iter() {
             let lane = slot.id.lane;
             let (from, head) = (slot.feed.to_come_from(), slot.tail.head());
-            owed.lanes.insert(lane, from);
-            owed.pending += slot.feed.pending_count();
             let between = slot.tail.documents_between(from, head);
             owed.to_come +=
                 between.map_or(head.0.saturating_sub(from.0), |beyond| beyond.live + beyond.deleted);
             let here = slot.feed.owed();
-            owed.total += here.len();
             let before = match list.after {
-                Some((after, _)) if lane < after => continue,
+                Some((after, _)) if lane < after => here.len(),
                 Some((after, ordinal)) if lane == after => here.rank(ordinal.0),
                 _ => 0,
             };
             let room = list.limit - owed.documents.len();
             owed.documents.extend(part(&here, before, room).map(|ordinal| (lane, ordinal)));
+            let here = OwedOfLane { all: here, pending: slot.feed.pending(), to_come_from: from };
+            owed.lanes.insert(lane, here);
         }
         Some(owed)
     }
@@ -127,8 +145,6 @@ impl Merge for KnownOfDocuments {
 
 impl Merge for Owed {
     fn merge(mut self, other: Owed) -> Owed {
-        self.total += other.total;
-        self.pending += other.pending;
         self.to_come += other.to_come;
         self.documents.extend(other.documents);
         // A lane has one thread, so nothing comes twice.

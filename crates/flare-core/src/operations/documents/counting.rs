@@ -1,9 +1,9 @@
 //! How many documents a client is going to be told of. A subscription comes in; a number goes out, and whether it is exact.
 //!
 //! Its thread knows how many documents have changed beyond what was read, but not which of them its expressions choose, nor
-//! which deletes mean nothing to it. Where they are few they are looked at, one by one.
-
-use std::collections::BTreeMap;
+//! which deletes mean nothing to it. Where they are few they are looked at, one by one. Meanwhile the thread goes on: what it
+//! had yet to come to when it was asked may be owed, or sent, when it is looked at. So a document is counted if it was owed
+//! when the thread was asked, or is owed when it is looked at, and none that is owed all the while falls between.
 
 use flare_model::ids::{LaneId, Seq};
 use flare_provider::ScanLane;
@@ -47,7 +47,7 @@ impl App {
         let owed = self.journey.ask(number, |reply| Command::Owed(list, reply)).await;
         let owed = owed.flatten().ok_or_else(|| self.left(subscription))?;
         let to_come = self.to_come(subscription, &owed).await?;
-        Ok(Lagging { documents: owed.pending + to_come.owed, is_bound: to_come.is_bound })
+        Ok(Lagging { documents: owed.pending() + to_come.owed, is_bound: to_come.is_bound })
     }
 
     /// What the readers and sweeps of a client have yet to come to.
@@ -61,20 +61,15 @@ impl App {
         }
         let mut to_come = ToCome::default();
         if owed.to_come > 0 {
-            self.walk(subscription, &owed.lanes, &mut to_come).await?;
+            self.walk(subscription, owed, &mut to_come).await?;
         }
         Ok(to_come)
     }
 
-    async fn walk(
-        &self,
-        subscription: &Subscription,
-        lanes: &BTreeMap<u8, Seq>,
-        to_come: &mut ToCome,
-    ) -> Done<()> {
+    async fn walk(&self, subscription: &Subscription, owed: &Owed, to_come: &mut ToCome) -> Done<()> {
         let resource = subscription.compiled.resource.number;
-        for (index, from) in lanes {
-            let mut after = *from;
+        for (index, met) in &owed.lanes {
+            let mut after = met.to_come_from;
             loop {
                 let scan = ScanLane {
                     lane: LaneId { resource, index: *index },
@@ -85,11 +80,11 @@ impl App {
                 };
                 let page = self.store.documents.scan(scan).await?;
                 let (seen, _) = self.look_at(subscription, &page.documents).await?;
-                for seen in seen.into_iter().flatten() {
+                for (document, seen) in page.documents.iter().zip(seen) {
+                    let (ordinal, Some(seen)) = (document.row.ordinal.0, seen) else { continue };
                     let glimpse = &seen.glimpse;
-                    let stands = glimpse.open.is_some() || glimpse.again || glimpse.waiting.is_some();
-                    to_come.owed += u64::from(glimpse.is_owed() && !stands);
-                    to_come.lagging += u64::from(glimpse.lags() && !glimpse.pends());
+                    to_come.owed += u64::from(glimpse.is_owed() && !met.pending.contains(ordinal));
+                    to_come.lagging += u64::from(glimpse.lags() && !met.all.contains(ordinal));
                 }
                 if page.upto <= after || page.upto >= page.head {
                     break;

@@ -5,7 +5,6 @@
 //! and seq). A document that changes while someone pages moves to the end of its lane: it may come twice, and is
 //! never left out.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -17,7 +16,7 @@ use flare_provider::{LaneState, ScanLane};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::journey::{Command, ListOwed, Owed};
+use crate::journey::{Command, ListOwed, Owed, OwedOfLane};
 use crate::operations::App;
 use crate::operations::Done;
 use crate::operations::documents::known::settings;
@@ -126,6 +125,15 @@ struct Filling<'a> {
     last: Option<DriftPlace>,
 }
 
+/// Where documents of a page come from.
+#[derive(Clone, Copy)]
+enum Whence<'a> {
+    /// They were owed when the feed was asked.
+    Owed,
+    /// The log, beside what was owed of the lane.
+    Log(Option<&'a OwedOfLane>),
+}
+
 impl App {
     /// What a client has and lacks.
     pub async fn drift(
@@ -148,14 +156,14 @@ impl App {
         let lanes: Vec<LaneState> = lanes.into_iter().filter(|lane| lane.lane.resource == number).collect();
         let all = lanes.iter().map(|lane| lane.documents + lane.tombstones).sum();
         if !query.lagging {
-            let ended = self.walk_log(&mut page, &lanes, &BTreeMap::new()).await?;
+            let ended = self.walk_log(&mut page, &lanes, None).await?;
             return Ok(page.end(all, false, ended));
         }
         self.count_lanes().await?;
         let owed = self.owed(&mut page).await?;
         let to_come = self.to_come(&subscription, &owed).await?;
-        let total = owed.total + to_come.lagging;
-        let ended = page.is_full() || self.walk_log(&mut page, &lanes, &owed.lanes).await?;
+        let total = owed.total() + to_come.lagging;
+        let ended = page.is_full() || self.walk_log(&mut page, &lanes, Some(&owed)).await?;
         let more = page.is_full() && total > 0;
         Ok(page.end(total, to_come.is_bound, ended && !more))
     }
@@ -183,7 +191,7 @@ impl App {
             for ordinals in ordinals.chunks(SLICE) {
                 let (found, _) = self.store.documents.fetch(lane, ordinals).await?;
                 let found: Vec<Document> = found.into_iter().flatten().collect();
-                self.show(page, found, false).await?;
+                self.show(page, found, Whence::Owed).await?;
             }
             page.last = group.last().map(|(lane, ordinal)| DriftPlace::Owed(*lane, *ordinal));
         }
@@ -192,12 +200,7 @@ impl App {
 
     /// Adds documents of the log: all, or those beyond the positions of the readers. Returns whether it came to the
     /// end.
-    async fn walk_log(
-        &self,
-        page: &mut Filling<'_>,
-        lanes: &[LaneState],
-        readers: &BTreeMap<u8, Seq>,
-    ) -> Done<bool> {
+    async fn walk_log(&self, page: &mut Filling<'_>, lanes: &[LaneState], owed: Option<&Owed>) -> Done<bool> {
         for state in lanes {
             let index = state.lane.index;
             let mut after = match page.query.after {
@@ -205,7 +208,8 @@ impl App {
                 Some(DriftPlace::Log(lane, seq)) if index == lane => seq,
                 _ => Seq(0),
             };
-            after = after.max(readers.get(&index).copied().unwrap_or_default());
+            let met = owed.and_then(|owed| owed.lanes.get(&index));
+            after = after.max(met.map(|met| met.to_come_from).unwrap_or_default());
             let here = (state.documents + state.tombstones) as usize;
             if !page.query.lagging && after == Seq(0) && page.skip >= here {
                 page.skip -= here;
@@ -226,7 +230,7 @@ impl App {
                 };
                 let found = self.store.documents.scan(scan).await?;
                 page.looked_at += found.documents.len();
-                let seen_to = self.show(page, found.documents, true).await?;
+                let seen_to = self.show(page, found.documents, Whence::Log(met)).await?;
                 after = seen_to.unwrap_or(found.upto).max(Seq(after.0));
                 page.last = Some(DriftPlace::Log(index, after));
             }
@@ -236,20 +240,28 @@ impl App {
 
     /// Adds what is to be shown of some documents of one lane. Returns where it stopped, if the page was full before
     /// the end.
-    async fn show(&self, page: &mut Filling<'_>, found: Vec<Document>, log: bool) -> Done<Option<Seq>> {
+    async fn show(
+        &self,
+        page: &mut Filling<'_>,
+        found: Vec<Document>,
+        whence: Whence<'_>,
+    ) -> Done<Option<Seq>> {
         let (examined, _) = self.look_at(page.subscription, &found).await?;
         let settings = settings(page.subscription);
         let mut before = None;
         for (document, seen) in found.iter().zip(examined) {
             let Some(seen) = seen else { continue };
             let glimpse = &seen.glimpse;
-            let wanted = match (page.query.lagging, log) {
-                (false, _) => true,
-                (true, false) => glimpse.lags(),
-                // What is owed besides was among the others.
-                (true, true) => glimpse.lags() && !glimpse.pends(),
+            let wanted = match whence {
+                _ if !page.query.lagging => true,
+                Whence::Owed => glimpse.lags(),
+                // What was owed when the feeds were asked was among the others.
+                Whence::Log(met) => {
+                    let shown = met.is_some_and(|met| met.all.contains(document.row.ordinal.0));
+                    glimpse.lags() && !shown
+                }
             };
-            if wanted && log && page.skip > 0 {
+            if wanted && matches!(whence, Whence::Log(_)) && page.skip > 0 {
                 page.skip -= 1;
             } else if wanted {
                 if page.is_full() {

@@ -8,7 +8,7 @@ use flare_model::duration::HumanDuration;
 use flare_model::explain::{Condition, Considered, Gist, Known, Lately, Settings, Tried, why};
 use flare_model::feed::{Action, ClientHas, Glimpse, Interest, Kept, decide};
 use flare_model::filter::{EvaluationError, Filter, Inputs, Json};
-use flare_model::ids::FeedId;
+use flare_model::ids::{FeedId, Seq};
 use flare_model::subscription::Mode;
 
 use crate::journey::{Command, KnownOfDocuments};
@@ -19,6 +19,9 @@ use crate::registry::Subscription;
 
 /// So long the ledger is waited for. When it is over: what it has is told, which may be a little older.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Revisions before the newest that are looked at, of one document. When there are more: the client is taken to be owed one.
+const BEFORE: usize = 32;
 
 /// What is known of one document and one client.
 pub(in crate::operations) struct Seen {
@@ -87,9 +90,40 @@ impl App {
                 false => None,
             };
             let lately = lately.remove(&*document.url).unwrap_or_default();
-            seen.push(Some(self.gather(subscription, document, glimpse, state.as_ref(), lately)));
+            let mut gathered = self.gather(subscription, document, glimpse, state.as_ref(), lately);
+            let glimpse = &mut gathered.glimpse;
+            if let Some(since) = glimpse.since.filter(|_| glimpse.unread && !glimpse.to_tell) {
+                glimpse.to_tell =
+                    self.tells_before(subscription, document, glimpse, state.as_ref(), since).await?;
+            }
+            seen.push(Some(gathered));
         }
         Ok((seen, condition))
+    }
+
+    /// Whether a client that wants every revision is going to be told of one before the newest, of which it is not.
+    async fn tells_before(
+        &self,
+        subscription: &Subscription,
+        document: &Document,
+        glimpse: &Glimpse,
+        state: Option<&Kept>,
+        since: Seq,
+    ) -> Done<bool> {
+        let mut from = Seq(glimpse.position.0 + 1);
+        for _ in 0..BEFORE {
+            let wanted = [(document.row.ordinal, from)];
+            let (found, _) = self.store.documents.next_revisions(document.lane, since, &wanted).await?;
+            let older = found.into_iter().flatten().next().filter(|older| older.row.seq < document.row.seq);
+            let Some(older) = older else { return Ok(false) };
+            let mut asked =
+                Asked { subscription, document: &older, state, json: None, filter: None, when: None };
+            if glimpse.tells_of(&older.row, &mut asked) {
+                return Ok(true);
+            }
+            from = Seq(older.row.seq.0 + 1);
+        }
+        Ok(true)
     }
 
     /// What the ledger has of a document beside what is in memory.
