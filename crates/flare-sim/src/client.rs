@@ -46,8 +46,8 @@ pub struct Client {
     pub asked: BTreeSet<String>,
     /// How many replays were asked for.
     pub replays: u64,
-    /// Dead letters of it were dropped, or perhaps were.
-    pub drops: bool,
+    /// Documents whose dead letter was dropped, or perhaps was, and when.
+    pub dropped: BTreeMap<String, Tick>,
     /// Whether it wanted every revision from the beginning, all the time.
     pub always_all: bool,
     /// So many take from it.
@@ -86,7 +86,7 @@ impl Client {
             perhaps_swept: false,
             asked: BTreeSet::new(),
             replays: 0,
-            drops: false,
+            dropped: BTreeMap::new(),
             always_all: wish.all,
             pulling: 0,
             mood: Mood::Healthy,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use flare_core::operations::{App, Done, DriftQuery, DriftView, StatusView};
+use flare_core::operations::{App, Done, DriftQuery, DriftView, Failure, StatusView};
 use flare_model::explain::Verdict;
 use flare_model::feed::ClientHas;
 use flare_model::ids::SubscriptionId;
@@ -77,10 +77,27 @@ pub async fn probe(house: &Rc<House>, dice: &mut Dice) {
     inside.probed += 1;
 }
 
+/// Drops what is listed, one by one: so it is known which documents are given up for good.
 async fn drop_dead_letters(house: &Rc<House>, number: usize, id: SubscriptionId) {
     house.stage.note(|| format!("the dead letters of client {number} are dropped"));
-    house.stage.lock().clients[number].drops = true;
-    house.ask(async move |app| drop(app.drop_dead_letters(&resource(&app), &id, None).await)).await;
+    let list = {
+        let id = id.clone();
+        house.ask(async move |app| app.dead_letters(&resource(&app), &id, 0, ALL as u64).await)
+    };
+    let Some(Ok(page)) = list.await else { return };
+    for letter in page.letters {
+        let (id, document) = (id.clone(), letter.document.clone());
+        let dropped =
+            house.ask(async move |app| app.drop_dead_letters(&resource(&app), &id, Some(&document)).await);
+        let dropped = dropped.await;
+        let mut inside = house.stage.lock();
+        // What was not there any more stays owed; of what nobody answered, it may have been dropped.
+        if !matches!(dropped, Some(Err(Failure::NotFound(_)))) {
+            let now = inside.world.now();
+            inside.note(|| format!("the dead letter of {} is dropped", letter.document));
+            inside.clients[number].dropped.insert(letter.document, now);
+        }
+    }
 }
 
 /// What is so of all documents about which nothing is being said.

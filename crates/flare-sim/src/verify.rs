@@ -78,8 +78,9 @@ fn expected(client: &Client, url: &str, document: &Document, pair: Option<&Pair>
     if ended == Some(Ending::Discarded) {
         return Expected::Whatever;
     }
-    // Neither is what was given up, once its dead letter is dropped.
-    if client.drops && ended == Some(Ending::Failed) {
+    // Neither is what was given up, once its dead letter is dropped; perhaps nothing was ever requested for it, because
+    // nobody could be reached.
+    if client.dropped.get(url).is_some_and(|at| newest.began < *at) {
         return Expected::Whatever;
     }
     let Some(content) = &newest.content else { return Expected::Nothing };

@@ -209,7 +209,9 @@ impl Feed {
         if !self.few.take_dead(ordinal.0) {
             return false;
         }
+        // The one that the ledger does not have yet is the newer one.
         let letter = self.delta.dead.remove(&ordinal).or(letter);
+        let seq = letter.as_ref().map_or(seq, |letter| letter.seq);
         if self.few.doubt.contains(ordinal.0) {
             self.delta.doubtful.insert(ordinal, seq);
         }
