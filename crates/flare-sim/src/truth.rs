@@ -14,6 +14,7 @@ use flare_model::feed::ClientHas;
 use flare_model::ids::SubscriptionId;
 use flare_model::url::DocumentUrl;
 use flare_promises::dice::Dice;
+use flare_promises::world::Tick;
 
 use crate::node::House;
 use crate::operate::{resource, subscriptions};
@@ -29,8 +30,9 @@ const ALL: usize = 10_000;
 struct Truth {
     /// The newest revision, and whether it is live.
     newest: (i64, bool),
-    /// The revision that the client has.
+    /// The revision that the client has, and the sequence of what it took last: what it has may become what it was.
     has: Option<i64>,
+    sequence: u64,
     /// The client took the last one, and denied it.
     denied: bool,
 }
@@ -87,16 +89,19 @@ async fn drop_dead_letters(house: &Rc<House>, number: usize, id: SubscriptionId)
     let Some(Ok(page)) = list.await else { return };
     for letter in page.letters {
         let (id, document) = (id.clone(), letter.document.clone());
+        // It goes on though nobody waits for it any more.
+        let before = house.stage.lock().clients[number].dropped.insert(document.clone(), Tick::MAX);
         let dropped =
             house.ask(async move |app| app.drop_dead_letters(&resource(&app), &id, Some(&document)).await);
         let dropped = dropped.await;
         let mut inside = house.stage.lock();
         // What was not there any more stays owed; of what nobody answered, it may have been dropped.
-        if !matches!(dropped, Some(Err(Failure::NotFound(_)))) {
-            let now = inside.world.now();
-            inside.note(|| format!("the dead letter of {} is dropped", letter.document));
-            inside.clients[number].dropped.insert(letter.document, now);
-        }
+        let at = match dropped {
+            Some(Err(Failure::NotFound(_))) => before.unwrap_or_default(),
+            _ => inside.world.now(),
+        };
+        inside.note(|| format!("the dead letter of {} is dropped: {dropped:?}", letter.document));
+        inside.clients[number].dropped.insert(letter.document, at);
     }
 }
 
@@ -108,8 +113,9 @@ fn truths(inside: &Inside, number: usize) -> BTreeMap<String, Truth> {
         let newest = document.newest()?;
         let pair = client.pairs.get(url);
         let has = pair.and_then(|pair| pair.has.as_ref()).map(|(revision, _)| *revision);
-        let denied = pair.is_some_and(|pair| pair.denied);
-        Some((url.clone(), Truth { newest: (newest.revision, newest.content.is_some()), has, denied }))
+        let (sequence, denied) = pair.map_or((0, false), |pair| (pair.sequence, pair.denied));
+        let newest = (newest.revision, newest.content.is_some());
+        Some((url.clone(), Truth { newest, has, sequence, denied }))
     });
     truth.collect()
 }
@@ -183,7 +189,11 @@ impl Said {
         let agrees = match verdict {
             Verdict::InFlight | Verdict::Waiting | Verdict::Paused | Verdict::Disabled => entry.owed,
             Verdict::Delivered => !entry.owed && newest,
-            Verdict::Discarded | Verdict::Dropped | Verdict::HeldBack => !entry.owed && !newest,
+            // Of what it has, by a changed filter it did not take the delete.
+            Verdict::Discarded | Verdict::Dropped => {
+                !entry.owed && (!newest || entry.why.contains("the delete"))
+            }
+            Verdict::HeldBack => !entry.owed && !newest,
             Verdict::InDoubt => !entry.owed && entry.client_has == ClientHas::Unknown,
             Verdict::GaveUp | Verdict::Filtered => !entry.owed,
             Verdict::NotHeld => !entry.owed && (newest || entry.client_has == ClientHas::Nothing),

@@ -8,7 +8,15 @@ use rusqlite::Connection;
 use crate::error::{Work, WorkError, corrupt};
 use crate::place::feed_key;
 
-const ALL: [Left; 5] = [Left::Discarded, Left::Dropped, Left::HeldBack, Left::Unclear, Left::Asked];
+const ALL: [Left; 7] = [
+    Left::Discarded,
+    Left::Dropped,
+    Left::HeldBack,
+    Left::Unclear,
+    Left::Asked,
+    Left::LeaveDiscarded,
+    Left::LeaveDropped,
+];
 
 /// How it is stored.
 fn number(left: Left) -> i64 {
@@ -18,6 +26,8 @@ fn number(left: Left) -> i64 {
         Left::HeldBack => 2,
         Left::Unclear => 3,
         Left::Asked => 4,
+        Left::LeaveDiscarded => 5,
+        Left::LeaveDropped => 6,
     }
 }
 

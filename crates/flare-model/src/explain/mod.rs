@@ -15,7 +15,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::feed::{Action, Glimpse, Left};
+use crate::feed::{Action, ClientHas, Glimpse, Left};
 use crate::ids::ResourceId;
 use crate::revision::Revision;
 use crate::subscription::{Disabled, RateLimit, Start};
@@ -288,6 +288,9 @@ fn verdict(evidence: &Evidence) -> Verdict {
     let owed = glimpse.is_owed();
     let settings = &evidence.subscription;
     let left = glimpse.note.as_ref().map(|note| note.left);
+    let stays = left.is_some_and(Left::stays)
+        && glimpse.client_has(&document.row) == ClientHas::Newest
+        && !document.row.deleted;
     let excluded = evidence.filter.as_ref().is_some_and(|filter| filter.result == Ok(false));
     let unclear = evidence.filter.as_ref().is_some_and(|filter| filter.result.is_err());
     // By wall clocks, which jump: of what the client has, it was told.
@@ -302,8 +305,10 @@ fn verdict(evidence: &Evidence) -> Verdict {
         () if glimpse.doubt => Verdict::InDoubt,
         // What is out of the filter and not with the client stays so when the reader comes to it.
         () if excluded && !glimpse.held => Verdict::Filtered,
-        () if left == Some(Left::Discarded) => Verdict::Discarded,
-        () if left == Some(Left::Dropped) => Verdict::Dropped,
+        // What it was to lose by a filter of before, it is to have again.
+        () if stays && !excluded && !unclear => Verdict::Delivered,
+        () if matches!(left, Some(Left::Discarded | Left::LeaveDiscarded)) => Verdict::Discarded,
+        () if matches!(left, Some(Left::Dropped | Left::LeaveDropped)) => Verdict::Dropped,
         () if unclear && (!glimpse.held || glimpse.untold || glimpse.unread) => Verdict::Filtered,
         () if kept && (!glimpse.held || glimpse.untold || glimpse.unread) => Verdict::HeldBack,
         () if glimpse.noted => Verdict::HeldBack,

@@ -128,10 +128,10 @@ fn lacks(gist: &Gist<'_>) -> String {
     let Some(note) = &gist.glimpse.note else { return format!("{has}, and nothing is owed") };
     let what = what(gist, Some(note));
     match note.left {
-        Left::Discarded => {
+        Left::Discarded | Left::LeaveDiscarded => {
             format!("{has}, {what} was discarded{}", note.story.as_deref().map(with).unwrap_or_default())
         }
-        Left::Dropped => {
+        Left::Dropped | Left::LeaveDropped => {
             let how = note.story.as_deref().map(how).unwrap_or_default();
             format!("{has}, {what} was given up{how}, and its dead letter was dropped")
         }

@@ -167,12 +167,7 @@ impl Glimpse {
                 _ if standing.seq == row.seq && unheard(standing) => ClientHas::Unknown,
                 State::Passed if standing.seq == row.seq && standing.trouble.is_none() => self.by_note(row),
                 // A changed filter asks for what was settled before.
-                _ if standing.replay == TRANSITION
-                    && standing.seq == row.seq
-                    && standing.trouble.is_none() =>
-                {
-                    self.by_note(row)
-                }
+                _ if standing.replay == TRANSITION && standing.seq == row.seq => self.by_note(row),
                 _ => ClientHas::Older,
             };
         }
@@ -186,6 +181,7 @@ impl Glimpse {
     fn by_note(&self, row: &Row) -> ClientHas {
         match &self.note {
             _ if !self.noted && !row.deleted => ClientHas::Newest,
+            Some(note) if note.seq == row.seq && note.left.stays() && !row.deleted => ClientHas::Newest,
             Some(note) if note.seq == row.seq && note.may_have_arrived() != Some(false) => ClientHas::Unknown,
             _ => ClientHas::Older,
         }
@@ -200,6 +196,8 @@ impl Feed {
         let doubt = self.judgement(row);
         let ahead = self.few.extras.contains(&row.seq) || self.was_ahead(row.seq);
         let unread = row.seq > self.read && !ahead;
+        // Who has nothing of what is deleted lacks nothing; the note goes when the reader comes to it.
+        let lacks = held || doubt || !row.deleted;
         let next = self.filtering.as_ref().is_some_and(|filtering| filtering.swept < self.changes);
         let under_way =
             self.sweep.as_deref().filter(|sweep| row.seq > sweep.position && row.seq <= sweep.end);
@@ -210,8 +208,8 @@ impl Feed {
             unheard: (unread || self.waiting.contains_key(&ordinal)) && self.may_have_been_sent(row),
             dead: self.few.dead.contains(ordinal.0),
             letter: None,
-            noted: self.few.noted.contains(ordinal.0),
-            untold: self.few.untold.contains(ordinal.0),
+            noted: lacks && self.few.noted.contains(ordinal.0),
+            untold: lacks && self.few.untold.contains(ordinal.0),
             note: None,
             open: self.open.get(&ordinal).map(|open| Flight {
                 seq: open.seq,
@@ -357,6 +355,51 @@ mod tests {
         let seen = feed.glimpse(&deleted);
         assert_eq!((seen.client_has(&deleted), seen.lags()), (ClientHas::Newest, false));
         assert!(feed.owed().is_empty());
+    }
+
+    #[test]
+    fn whoever_has_nothing_of_what_was_deleted_lacks_nothing_whatever_it_dropped_before() {
+        let mut feed = feed();
+        let created = row(1, 1, false);
+        assert!(matches!(feed.read(&created, &mut Everything), Met::Send(_)));
+        feed.settle(Ordinal(0), Verdict::Discarded { doubtful: false, story: Some(trouble()) });
+        assert!(feed.glimpse(&created).lags());
+        let deleted = row(2, 1, true);
+        let seen = feed.glimpse(&deleted);
+        assert!(seen.unread && !seen.lags() && !seen.is_owed());
+        assert_eq!(seen.client_has(&deleted), ClientHas::Newest);
+    }
+
+    #[test]
+    fn what_a_changed_filter_takes_away_the_client_has_until_it_takes_the_delete() {
+        for discarded in [true, false] {
+            let mut feed = feed();
+            let created = row(1, 1, false);
+            assert!(matches!(feed.read(&created, &mut Everything), Met::Send(_)));
+            feed.settle(Ordinal(0), Verdict::Delivered);
+            assert!(feed.start_sweep(SweepKind::Filter, TRANSITION));
+            let now = Timestamp::from_millis(0);
+            assert_eq!(feed.sweep(&created, now, now, &mut Says(Some(false))), crate::feed::Filled::Taken);
+            let taken = feed.take_record().expect("something changed");
+            feed.recorded(taken.receipt);
+            assert!(feed.retry(&created, &mut Says(Some(false))).is_some());
+            let refused = Box::new(Trouble { status: None, action: Action::Delete, ..*trouble() });
+            let verdict = match discarded {
+                true => Verdict::Discarded { doubtful: false, story: Some(refused) },
+                false => Verdict::GiveUp { doubtful: false, trouble: refused },
+            };
+            feed.settle(Ordinal(0), verdict);
+            if !discarded {
+                assert!(feed.glimpse(&created).dead);
+                assert!(feed.drop_dead(Ordinal(0), Seq(1), None));
+            }
+            let taken = feed.take_record().expect("something changed");
+            let mut seen = feed.glimpse(&created);
+            seen.note = taken.record.notes.first().cloned().map(Box::new);
+            let left = if discarded { Left::LeaveDiscarded } else { Left::LeaveDropped };
+            assert_eq!(seen.note.as_ref().map(|note| note.left), Some(left));
+            assert_eq!((seen.client_has(&created), seen.lags()), (ClientHas::Newest, true));
+        }
     }
 
     #[test]

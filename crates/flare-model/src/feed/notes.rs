@@ -36,12 +36,21 @@ pub enum Left {
     Unclear,
     /// It was asked for again while it was owed or given up.
     Asked,
+    /// The client has the change. By a changed filter it is to have the document no more, and it asked to drop the delete.
+    LeaveDiscarded,
+    /// The same, and the delete was given up, and then its dead letter was dropped.
+    LeaveDropped,
 }
 
 impl Left {
     /// Whether the client was to have it: then it lags. What its own expressions held back it is not to have.
     pub fn lags(self) -> bool {
         !matches!(self, Left::HeldBack | Left::Unclear)
+    }
+
+    /// Whether the client has the change, and did not take that it is to lose the document.
+    pub fn stays(self) -> bool {
+        matches!(self, Left::LeaveDiscarded | Left::LeaveDropped)
     }
 }
 

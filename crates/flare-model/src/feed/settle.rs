@@ -1,7 +1,7 @@
 //! The end of an attempt: a verdict comes in; bits, doubt, standing and holes change together.
 
 use super::rule::Rule;
-use super::{Action, Feed, Left, Note, Open, Settled, Standing, State, Trouble, Verdict};
+use super::{Action, Feed, Left, Note, Open, Settled, Standing, State, TRANSITION, Trouble, Verdict};
 use crate::ids::{Ordinal, Seq};
 use crate::time::Timestamp;
 
@@ -85,9 +85,17 @@ impl Feed {
         if let Some(story) = story.as_mut().filter(|_| unsure) {
             story.unheard = true;
         }
+        let leaves = open.replay == TRANSITION && open.action == Action::Delete;
+        let left = if leaves && self.has_settled(ordinal) { Left::LeaveDiscarded } else { Left::Discarded };
         if !has {
-            self.note(Note { ordinal, seq: open.seq, left: Left::Discarded, story });
+            self.note(Note { ordinal, seq: open.seq, left, story });
         }
+    }
+
+    /// Whether the client has the newest change of a document that is settled, for sure.
+    pub(super) fn has_settled(&self, ordinal: Ordinal) -> bool {
+        let n = ordinal.0;
+        self.held.contains(n) && !self.few.doubt.contains(n) && !self.few.noted.contains(n)
     }
 
     /// While the reader is more than `window` changes beyond the oldest hole, that hole becomes a standing, so

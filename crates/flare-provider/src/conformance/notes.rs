@@ -50,6 +50,8 @@ pub async fn a_note_comes_back_as_it_was_written(factory: &dyn Factory) {
         note(2, Left::HeldBack),
         note(3, Left::Unclear),
         note(u64::MAX >> 24, Left::Asked),
+        note(5, Left::LeaveDiscarded),
+        note(6, Left::LeaveDropped),
     ];
     stage.write(mine, epoch, notes(all.to_vec())).await;
     let stage = stage.crash().await;

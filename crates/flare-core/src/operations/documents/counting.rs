@@ -26,6 +26,8 @@ pub(in crate::operations) struct ToCome {
     pub owed: u64,
     /// Documents that lag for no other reason.
     pub lagging: u64,
+    /// Documents that lagged when the thread was asked, and do not: what is to come leaves nothing to lack, or it came.
+    pub settled: u64,
     /// It may be fewer.
     pub is_bound: bool,
 }
@@ -57,7 +59,7 @@ impl App {
         owed: &Owed,
     ) -> Done<ToCome> {
         if owed.to_come > LOOKED_AT {
-            return Ok(ToCome { owed: owed.to_come, lagging: owed.to_come, is_bound: true });
+            return Ok(ToCome { owed: owed.to_come, lagging: owed.to_come, settled: 0, is_bound: true });
         }
         let mut to_come = ToCome::default();
         if owed.to_come > 0 {
@@ -84,7 +86,9 @@ impl App {
                     let (ordinal, Some(seen)) = (document.row.ordinal.0, seen) else { continue };
                     let glimpse = &seen.glimpse;
                     to_come.owed += u64::from(glimpse.is_owed() && !met.pending.contains(ordinal));
-                    to_come.lagging += u64::from(glimpse.lags() && !met.all.contains(ordinal));
+                    let lagged = met.all.contains(ordinal);
+                    to_come.lagging += u64::from(glimpse.lags() && !lagged);
+                    to_come.settled += u64::from(!glimpse.lags() && lagged);
                 }
                 if page.upto <= after || page.upto >= page.head {
                     break;

@@ -162,7 +162,7 @@ impl App {
         self.count_lanes().await?;
         let owed = self.owed(&mut page).await?;
         let to_come = self.to_come(&subscription, &owed).await?;
-        let total = owed.total() + to_come.lagging;
+        let total = (owed.total() + to_come.lagging).saturating_sub(to_come.settled);
         let ended = page.is_full() || self.walk_log(&mut page, &lanes, Some(&owed)).await?;
         let more = page.is_full() && total > 0;
         Ok(page.end(total, to_come.is_bound, ended && !more))
