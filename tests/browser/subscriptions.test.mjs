@@ -210,7 +210,7 @@ test('a subscription is paused, resumed and deleted by the keyboard, and each qu
       return dialog;
     };
     let dialog = await press('Pause');
-    assert.match(await dialog.innerText(), /0 changes are lagging/);
+    assert.match(await dialog.innerText(), /0 documents are lagging/);
     await watch.check();
     await page.keyboard.press('Escape');
     await dialog.waitFor({ state: 'hidden' });
@@ -221,7 +221,7 @@ test('a subscription is paused, resumed and deleted by the keyboard, and each qu
     await world.flare.until(passing, (status) => status.status === 'paused' && status.feed.lagging === 1);
     await page.reload();
     dialog = await press('Resume');
-    assert.match(await dialog.innerText(), /1 change is lagging/);
+    assert.match(await dialog.innerText(), /1 document is lagging/);
     await dialog.getByRole('button', { name: 'Resume it' }).press('Enter');
     await page.getByText('Resumed. What changed').waitFor();
     await world.receiver.untilTold('/passing/7', 1);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use flare_model::document::Document;
+use flare_provider::Changed;
 use rusqlite::Connection;
 
 use crate::lanes::Lanes;
@@ -41,7 +41,7 @@ pub(crate) struct Done {
     /// Hash and id of documents that are born in this transaction.
     pub born: BTreeSet<(i64, i64)>,
     /// What the witness is to hear.
-    pub documents: Vec<Document>,
+    pub documents: Vec<Changed>,
     /// What is to be removed slice by slice.
     pub leavings: Vec<Leaving>,
     /// Whether pages were freed that could be given back.

@@ -16,7 +16,7 @@ use crate::recent::Removed;
 pub(crate) enum Kind {
     /// The documents of a lane that is gone.
     Lane,
-    /// Bitmaps, standings and kept states of a feed that is gone.
+    /// Bitmaps, standings, kept states and notes of a feed that is gone.
     Feed,
 }
 
@@ -177,6 +177,7 @@ fn remove_feed(connection: &Connection, feed: i64, budget: usize) -> Work<usize>
         "DELETE FROM standings WHERE feed = ?1 AND ordinal IN
          (SELECT ordinal FROM standings WHERE feed = ?1 LIMIT ?2)",
         "DELETE FROM kept WHERE id IN (SELECT id FROM kept WHERE feed = ?1 LIMIT ?2)",
+        "DELETE FROM notes WHERE feed = ?1 AND ordinal IN (SELECT ordinal FROM notes WHERE feed = ?1 LIMIT ?2)",
     ] {
         if spent < budget {
             spent += connection.prepare_cached(sql)?.execute((feed, (budget - spent) as i64))?;
@@ -189,7 +190,7 @@ fn remove_feed(connection: &Connection, feed: i64, budget: usize) -> Work<usize>
 fn has_rows(connection: &Connection, feed: i64) -> Work<bool> {
     let mut any = connection.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM held WHERE feed = ?1) OR EXISTS (SELECT 1 FROM standings WHERE feed = ?1)
-         OR EXISTS (SELECT 1 FROM kept WHERE feed = ?1)",
+         OR EXISTS (SELECT 1 FROM kept WHERE feed = ?1) OR EXISTS (SELECT 1 FROM notes WHERE feed = ?1)",
     )?;
     Ok(any.query_row([feed], |row| row.get(0))?)
 }

@@ -39,24 +39,43 @@ impl PageQuery {
 
     /// The answer.
     pub fn answer(self, total: u64, plural: &'static str, entries: Vec<impl Serialize>) -> Response {
-        self.answer_with_next(total, None, plural, entries)
+        self.answer_with_next(Total::of(total), None, plural, entries)
     }
 
     /// The answer of a list that is also paged by key.
     pub fn answer_with_next(
         self,
-        total: u64,
+        total: Total,
         next: Option<String>,
         plural: &'static str,
         entries: Vec<impl Serialize>,
     ) -> Response {
-        let pagination = Pagination { limit: self.limit, offset: self.offset, total, next };
+        let Total { total, is_bound } = total;
+        let pagination =
+            Pagination { limit: self.limit, offset: self.offset, total, total_is_bound: is_bound, next };
         body::answer(StatusCode::OK, &List { pagination, plural, entries })
+    }
+}
+
+/// How many entries a list has.
+#[derive(Clone, Copy, Debug)]
+pub struct Total {
+    /// So many.
+    pub total: u64,
+    /// Or fewer.
+    pub is_bound: bool,
+}
+
+impl Total {
+    /// Exactly so many.
+    fn of(total: u64) -> Total {
+        Total { total, is_bound: false }
     }
 }
 
 /// Which part of a list this is.
 #[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Pagination {
     /// At most so many entries.
     limit: usize,
@@ -64,6 +83,9 @@ pub struct Pagination {
     offset: usize,
     /// How many there are in all.
     total: u64,
+    /// `total` is a bound: so many, or fewer. Left out where it is exact.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    total_is_bound: bool,
     /// What `after` of the next page is, where a list has that and does not end here.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,

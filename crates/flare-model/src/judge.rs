@@ -62,27 +62,20 @@ pub fn judge(
     times: Times,
     jitter: impl FnOnce() -> f64,
 ) -> Judgement {
-    let (status, error, response, sent) = match *heard {
+    let (status, error, response, sent, unheard) = match *heard {
         Heard::Answer { status, .. } if spec.is_success(status) => return settled(Verdict::Delivered),
         Heard::Answer { status, second, .. } if spec.is_discard(status) => {
-            return settled(Verdict::Discarded { doubtful: second });
+            let story = Box::new(trouble(attempt, times, Some(status), None, None, second));
+            return settled(Verdict::Discarded { doubtful: second, story: Some(story) });
         }
-        Heard::Answer { status, excerpt, .. } => {
+        Heard::Answer { status, excerpt, second, .. } => {
             let excerpt = String::from_utf8_lossy(excerpt).into_owned();
-            (Some(status), None, Some(excerpt).filter(|text| !text.is_empty()), true)
+            (Some(status), None, Some(excerpt).filter(|text| !text.is_empty()), true, second)
         }
-        Heard::Nothing { error, sent } => (None, Some(error.to_owned()), None, sent),
+        Heard::Nothing { error, sent } => (None, Some(error.to_owned()), None, sent, sent),
     };
-    let first_attempt_at = attempt.first_attempt_at.unwrap_or(times.began);
-    let trouble = Box::new(Trouble {
-        attempts: attempt.attempts.saturating_add(1),
-        first_attempt_at,
-        last_attempt_at: times.began,
-        action: attempt.action,
-        status,
-        error,
-        response,
-    });
+    let trouble = Box::new(trouble(attempt, times, status, error, response, unheard));
+    let first_attempt_at = trouble.first_attempt_at;
     if is_gone(spec, attempt, status) {
         // Owed until someone resumes the subscription; nothing is sent before.
         let verdict = Verdict::Retry { due: times.ended, doubtful: sent, trouble };
@@ -98,6 +91,29 @@ pub fn judge(
     };
     let throttled = (status == Some(429) || !asked.is_zero()).then(|| asked.min(spec.retry.longest()));
     Judgement { verdict, gone: false, throttled }
+}
+
+/// What is remembered of an attempt that the client did not take. `unheard`: it was sent, or was sent first, and no answer
+/// says so.
+fn trouble(
+    attempt: &Attempt,
+    times: Times,
+    status: Option<u16>,
+    error: Option<String>,
+    response: Option<String>,
+    unheard: bool,
+) -> Trouble {
+    Trouble {
+        attempts: attempt.attempts.saturating_add(1),
+        first_attempt_at: attempt.first_attempt_at.unwrap_or(times.began),
+        last_attempt_at: times.began,
+        action: attempt.action,
+        status,
+        error,
+        response,
+        unheard: attempt.unheard || unheard,
+        has: None,
+    }
 }
 
 fn settled(verdict: Verdict) -> Judgement {
@@ -151,7 +167,15 @@ mod tests {
 
     fn attempt(action: Action, attempts: u32) -> Attempt {
         let first_attempt_at = (attempts > 0).then_some(Timestamp::from_millis(50_000));
-        Attempt { ordinal: Ordinal(1), seq: Seq(1), action, replay: 0, attempts, first_attempt_at }
+        Attempt {
+            ordinal: Ordinal(1),
+            seq: Seq(1),
+            action,
+            replay: 0,
+            attempts,
+            first_attempt_at,
+            unheard: false,
+        }
     }
 
     fn answer(status: u16) -> Heard<'static> {
@@ -167,7 +191,7 @@ mod tests {
         let doubt = |doubtful: &bool| if *doubtful { " in doubt" } else { "" };
         match verdict {
             Verdict::Delivered => "delivered".to_owned(),
-            Verdict::Discarded { doubtful } => format!("discarded{}", doubt(doubtful)),
+            Verdict::Discarded { doubtful, .. } => format!("discarded{}", doubt(doubtful)),
             Verdict::Retry { due, doubtful, .. } => {
                 format!("retry in {}s{}", due.since(ENDED).as_secs_f64(), doubt(doubtful))
             }
@@ -253,6 +277,33 @@ mod tests {
             (2, 50_000, BEGAN)
         );
         assert_eq!((second.status, second.error.as_deref(), second.response), (None, Some("reset"), None));
+    }
+
+    #[test]
+    fn what_was_sent_and_not_answered_may_be_with_the_client_whatever_a_second_request_was_answered() {
+        let spec = spec(json!({"url": "http://client.test/hook"}));
+        let times = Times { began: BEGAN, ended: ENDED, by_the_wall: ENDED };
+        let second = |status| Heard::Answer { status, retry_after: None, excerpt: b"no", second: true };
+        // What was heard, whether an attempt before was not answered, and whether the client may have it.
+        for (heard, before, unheard) in [
+            (answer(500), false, false),
+            (answer(500), true, true),
+            (second(500), false, true),
+            (second(422), false, true),
+            (answer(422), false, false),
+            (Heard::Nothing { error: "reset", sent: true }, false, true),
+            (Heard::Nothing { error: "connection refused", sent: false }, false, false),
+            (Heard::Nothing { error: "connection refused", sent: false }, true, true),
+        ] {
+            let attempt = Attempt { unheard: before, ..attempt(Action::Update, 0) };
+            let judged = judge(&spec, &attempt, &heard, times, || 0.5);
+            let story = match judged.verdict {
+                Verdict::Retry { trouble, .. } | Verdict::GiveUp { trouble, .. } => trouble,
+                Verdict::Discarded { story: Some(story), .. } => story,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(story.unheard, unheard, "{heard:?} {before}");
+        }
     }
 
     #[test]

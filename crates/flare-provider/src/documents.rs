@@ -21,7 +21,25 @@ pub struct Committed {
 /// seqs within each lane, each once. Called on the engine's own thread: it must be quick and must not block.
 pub trait Witness: Send + Sync {
     /// These changes are durable now.
-    fn committed(&self, changes: Vec<Document>);
+    fn committed(&self, changes: Vec<Changed>);
+}
+
+/// A change, as a witness hears of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Changed {
+    /// The document as it is from now on.
+    pub document: Document,
+    /// The change of the document that was its newest before; 0 where there was none.
+    pub replaced: Seq,
+}
+
+/// Which changes of a lane are the newest of their documents.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Newest {
+    /// All of them.
+    pub seqs: RoaringTreemap,
+    /// Those of them that are tombstones.
+    pub tombstones: RoaringTreemap,
 }
 
 /// What to read of a lane.
@@ -137,6 +155,10 @@ pub trait Documents: Send + Sync {
 
     /// Removes older revisions, durably. Answers how many of them were there. The newest ones are not touched.
     async fn remove_revisions(&self, lane: LaneId, revisions: &[(Ordinal, Seq)]) -> Result<u64>;
+
+    /// The changes of a lane that are the newest of their documents, in one snapshot. It costs some bytes for each
+    /// document: for counting, not for each question.
+    async fn newest(&self, lane: LaneId) -> Result<Newest>;
 
     /// All lanes of all resources.
     async fn lanes(&self) -> Result<Vec<LaneState>>;

@@ -1,7 +1,7 @@
 //! Ledger: what each client has. One feed per subscription and lane, written by one owner at a time.
 
 use async_trait::async_trait;
-use flare_model::feed::{Kept, Record, Saved, Standing};
+use flare_model::feed::{Kept, Note, Record, Saved, Standing};
 use flare_model::ids::{FeedId, Ordinal, Seq, SubscriptionNumber};
 
 use crate::error::Result;
@@ -68,6 +68,9 @@ pub trait Ledger: Send + Sync {
 
     /// One standing.
     async fn standing(&self, feed: FeedId, ordinal: Ordinal) -> Result<Option<Standing>>;
+
+    /// The note about a document. It is written, and goes, with the record that carries it.
+    async fn note(&self, feed: FeedId, ordinal: Ordinal) -> Result<Option<Note>>;
 
     /// The document as the client last got it, if it was kept under this life and not forgotten since. A state is
     /// written, and goes, with the record that carries it: never one without the other. States of other lives are

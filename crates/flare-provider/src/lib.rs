@@ -17,7 +17,9 @@ pub mod memory;
 use std::sync::Arc;
 
 pub use catalog::{Capture, Catalog, Entity, EntityKind, MOST_UNSEEN, NewEntity, Start};
-pub use documents::{Committed, Documents, LaneState, OlderRevision, Page, ScanLane, Witness};
+pub use documents::{
+    Changed, Committed, Documents, LaneState, Newest, OlderRevision, Page, ScanLane, Witness,
+};
 pub use error::{Conflict, ErrorKind, ProviderError, Result};
 pub use ledger::{FeedWrite, Ledger, ListStandings, Opened};
 

@@ -43,7 +43,11 @@ async fn answer(stage: Arc<Stage>, arrival: Arrival, reply: Reply) {
         return;
     }
     if reply.processes {
-        stage.lock().processes(client, &told);
+        let mut inside = stage.lock();
+        inside.processes(client, &told);
+        if matches!(reply.kind, Kind::Status { .. }) && reply.kind.ending() == Ending::Failed {
+            inside.denies(client, &told);
+        }
     }
     tokio::time::sleep(reply.after).await;
     let ending = reply.kind.ending();

@@ -4,8 +4,10 @@
 //! Flare itself is real: operations, registry, journey, feeds, HTTP towards clients. What is around it follows from the
 //! seed: the time (`clock.rs`), who goes on (`turns.rs`), the store (`weather.rs`, over the engine in memory), the network
 //! (`line.rs`), clients (`answering.rs`, `client.rs`, `pair.rs`), origins and operators (`operate/`), and what happens to
-//! the node (`schedule.rs`), each as often as the profile of the schedule says (`profile.rs`). At the end everything heals and comes to rest (`rest.rs`), and then each client has what the
-//! origin said (`verify.rs`). The same seed gives the same schedule, to the last line of its trace.
+//! the node (`schedule.rs`), each as often as the profile of the schedule says (`profile.rs`). At the end everything heals
+//! and comes to rest (`rest.rs`), and then each client has what the origin said (`verify.rs`). Where that is asked for, what
+//! Flare says of clients meanwhile is held against what they have recorded (`truth.rs`). The same seed gives the same
+//! schedule, to the last line of its trace.
 
 mod answering;
 mod client;
@@ -20,6 +22,7 @@ mod profile;
 mod rest;
 mod schedule;
 mod stage;
+mod truth;
 mod turns;
 mod verify;
 mod weather;
@@ -50,16 +53,28 @@ pub struct Report {
     /// How many requests clients got, and how often the node crashed.
     pub requests: u64,
     pub crashes: u64,
+    /// How often Flare was asked what it knows.
+    pub probed: u64,
 }
 
 /// Plays the schedule of a seed.
 pub fn run(seed: u64, traced: bool) -> Report {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    let runtime = runtime.expect("a runtime without threads and sockets can be made");
-    runtime.block_on(simulate(seed, traced))
+    play(seed, traced, false)
 }
 
-async fn simulate(seed: u64, traced: bool) -> Report {
+/// The same, and now and then Flare is asked what it knows of a client, and that is held against what the client has
+/// recorded; dead letters are dropped, too.
+pub fn run_probed(seed: u64, traced: bool) -> Report {
+    play(seed, traced, true)
+}
+
+fn play(seed: u64, traced: bool, probed: bool) -> Report {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let runtime = runtime.expect("a runtime without threads and sockets can be made");
+    runtime.block_on(simulate(seed, traced, probed))
+}
+
+async fn simulate(seed: u64, traced: bool, probed: bool) -> Report {
     let dice = Dice::new(seed);
     let limits = Limits::draw(&mut dice.fork(1));
     let (arrivals, arriving) = mpsc::unbounded_channel();
@@ -71,7 +86,8 @@ async fn simulate(seed: u64, traced: bool) -> Report {
     let house = House::new(stage.clone(), sky, seat.clone(), limits, entropy);
     let (origins, clients) = (LocalSet::new(), LocalSet::new());
     clients.spawn_local(answering::serve(stage.clone(), arriving));
-    let schedule = origins.spawn_local(schedule::play(house, dice.fork(5)));
+    let probes = probed.then(|| dice.fork(7));
+    let schedule = origins.spawn_local(schedule::play(house, dice.fork(5), probes));
     let turns = Turns {
         schedule,
         origins,
@@ -91,5 +107,5 @@ fn report(stage: &Arc<Stage>) -> Report {
     let trace = stage.take_trace();
     let mut inside = stage.lock();
     let wrong = std::mem::take(&mut inside.wrong);
-    Report { wrong, trace, requests: inside.requests, crashes: inside.crashes }
+    Report { wrong, trace, requests: inside.requests, crashes: inside.crashes, probed: inside.probed }
 }

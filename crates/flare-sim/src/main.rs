@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use clap::Parser;
-use flare_sim::{Report, run};
+use flare_sim::{Report, run, run_probed};
 
 #[derive(Parser)]
 #[command(about = "Plays schedules of operations and faults against whole nodes, each from a seed")]
@@ -27,6 +27,9 @@ struct Args {
     /// Play each twice, and compare the traces.
     #[arg(long)]
     twice: bool,
+    /// Hold what Flare says of clients against what they have recorded, too.
+    #[arg(long)]
+    truth: bool,
     /// How many at once; without it, one for each core.
     #[arg(long)]
     jobs: Option<usize>,
@@ -35,13 +38,17 @@ struct Args {
 fn main() -> ExitCode {
     let args = Args::parse();
     if let Some(seed) = args.seed {
-        return one(seed, args.trace);
+        return one(&args, seed);
     }
     many(&args)
 }
 
-fn one(seed: u64, trace: bool) -> ExitCode {
-    let report = run(seed, trace);
+fn played(args: &Args, seed: u64, trace: bool) -> Report {
+    if args.truth { run_probed(seed, trace) } else { run(seed, trace) }
+}
+
+fn one(args: &Args, seed: u64) -> ExitCode {
+    let report = played(args, seed, args.trace);
     report.trace.iter().for_each(|line| println!("{line}"));
     tell(seed, &report);
     if report.wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -66,16 +73,17 @@ fn many(args: &Args) -> ExitCode {
             if seed >= args.from + args.schedules {
                 return;
             }
-            let mut report = run(seed, args.twice);
+            let mut report = played(args, seed, args.twice);
             if args.twice {
-                report.wrong.extend(difference(&report.trace, &run(seed, true).trace));
+                report.wrong.extend(difference(&report.trace, &played(args, seed, true).trace));
             }
             requests.fetch_add(report.requests, Ordering::Relaxed);
             crashes.fetch_add(report.crashes, Ordering::Relaxed);
             if !report.wrong.is_empty() {
                 let mut failed = failed.lock().expect("nobody panics while telling");
                 tell(seed, &report);
-                println!("again: cargo run --release -p flare-sim -- --seed {seed} --trace");
+                let truth = if args.truth { " --truth" } else { "" };
+                println!("again: cargo run --release -p flare-sim -- --seed {seed} --trace{truth}");
                 failed.push(seed);
             }
         }

@@ -25,6 +25,8 @@ pub struct Pair {
     pub has: Option<(i64, Value)>,
     /// The sequence of that.
     pub sequence: u64,
+    /// It took that, and answered as if it had not.
+    pub denied: bool,
     /// The revision that the client answered with success, if nothing is uncertain since.
     certain: Option<i64>,
     /// How the last one ended that ended.
@@ -85,6 +87,7 @@ impl Pair {
             open: Vec::new(),
             has: None,
             sequence: 0,
+            denied: false,
             certain: None,
             ended: None,
             revisions: Vec::new(),
@@ -133,7 +136,7 @@ impl Pair {
             }
             (Payload::Nothing, _) => return false,
         };
-        (self.has, self.sequence) = (state, told.sequence);
+        (self.has, self.sequence, self.denied) = (state, told.sequence, false);
         true
     }
 

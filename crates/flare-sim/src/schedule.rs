@@ -13,7 +13,7 @@ use crate::node::House;
 use crate::operate::{self, Operation};
 use crate::profile::Profile;
 use crate::weather::Weather;
-use crate::{rest, verify};
+use crate::{rest, truth, verify};
 
 /// What happens to the node beside what is asked of it.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,7 @@ struct Play {
 }
 
 /// Plays a schedule.
-pub async fn play(house: Rc<House>, mut dice: Dice) {
+pub async fn play(house: Rc<House>, mut dice: Dice, mut probes: Option<Dice>) {
     house.start().await;
     let profile = Profile::draw(&mut dice);
     house.stage.note(|| format!("of {}: {profile:?}", profile.name));
@@ -62,6 +62,10 @@ pub async fn play(house: Rc<House>, mut dice: Dice) {
         }
         play.pass().await;
         play.happen().await;
+        if let Some(dice) = &mut probes {
+            // Where the store is in trouble, an answer may take until that is over.
+            let _ = tokio::time::timeout(Duration::from_secs(2), truth::probe(&house, dice)).await;
+        }
         while play.performing.try_join_next().is_some() {}
     }
     rest::heal(&house).await;
@@ -69,6 +73,11 @@ pub async fn play(house: Rc<House>, mut dice: Dice) {
     rest::set_going(&house).await;
     if rest::come(&house, "at the end").await {
         verify::clients(&house).await;
+        for _ in 0..probes.as_ref().map_or(0, |_| 5) {
+            if let Some(dice) = &mut probes {
+                truth::probe(&house, dice).await;
+            }
+        }
         again_and_nothing_happens(&house).await;
     }
 }

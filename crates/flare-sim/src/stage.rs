@@ -40,6 +40,8 @@ pub struct Inside {
     /// How often the node crashed.
     pub crashes: u64,
     pub requests: u64,
+    /// How often Flare was asked what it knows, and that was held against what is so.
+    pub probed: u64,
     /// Nothing goes wrong any more.
     pub healed: bool,
     /// How long the node had no turns, in all; and since when it has none now.
@@ -66,6 +68,7 @@ impl Stage {
             wrong: Vec::new(),
             crashes: 0,
             requests: 0,
+            probed: 0,
             healed: false,
             stood: Duration::ZERO,
             standing: None,
@@ -236,6 +239,13 @@ impl Inside {
         if !self.clients[number].apply(told) {
             let what = format!("it cannot be applied to what the client has: {told}");
             self.wrong(Some(number), &told.document, what);
+        }
+    }
+
+    /// It answers as if it had not.
+    pub fn denies(&mut self, number: usize, told: &Told) {
+        if let Some(pair) = self.clients[number].pairs.get_mut(&told.document) {
+            pair.denied = true;
         }
     }
 

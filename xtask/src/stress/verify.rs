@@ -60,13 +60,13 @@ async fn lists(stage: &Stage, number: usize, path: &str) -> anyhow::Result<()> {
         let world = stage.shared.world();
         let clients = stage.shared.clients();
         let subscription = &stage.subscriptions()[number];
-        // What is in doubt, and was dropped or not told all the same, is shown as not certain.
+        // What is lacked and not owed was dropped, or not told, on purpose.
         let owed = |entry: &Value| {
             let url = entry["document"].as_str().unwrap_or_default();
             let document = world.resources[subscription.resource].documents.get(url);
             let pair = clients.list[number].pairs.get(url);
             let expected = document.map(|document| expected(subscription, url, document, pair));
-            entry["clientHas"] != "unknown" || expected != Some(Expected::Whatever)
+            entry["owed"] != false || expected != Some(Expected::Whatever)
         };
         lagging.json()["documents"].as_array().is_none_or(|list| list.iter().any(owed))
     };
@@ -188,8 +188,17 @@ async fn explain(stage: &Stage, number: usize) -> anyhow::Result<()> {
                 // A deletion may be forgotten, or never have been known.
                 Expected::Nothing if newest.is_none() => &["notHeld", "unknown"],
                 Expected::Nothing if filter == Some(false) => &["filtered"],
-                Expected::Nothing => &["notHeld"],
-                Expected::Whatever => &["delivered", "notHeld", "filtered", "inDoubt", "unknown"],
+                Expected::Nothing => &["notHeld", "heldBack"],
+                Expected::Whatever => &[
+                    "delivered",
+                    "notHeld",
+                    "filtered",
+                    "heldBack",
+                    "discarded",
+                    "dropped",
+                    "inDoubt",
+                    "unknown",
+                ],
             };
             (!fits.contains(&verdict.as_str()))
                 .then(|| format!("explain says {verdict:?} in place of {fits:?}: {}", answer.text()))

@@ -33,15 +33,15 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use flare_model::document::Document;
-use flare_model::ids::{LaneId, SubscriptionId, SubscriptionNumber};
+use flare_model::ids::{LaneId, Ordinal, Seq, SubscriptionId, SubscriptionNumber};
 use flare_model::time::Timestamp;
-use flare_provider::{Opened, ProviderError};
+use flare_provider::{Newest, Opened, ProviderError};
 use tokio::sync::{mpsc, oneshot};
 
-pub use asking::documents::{KnownOfDocuments, ListOwed, Owed};
+pub use asking::documents::{KnownOfDocuments, ListOwed, Owed, OwedOfLane};
 pub use asking::needs::{RevisionsNeeded, TombstonesNeeded};
 pub use asking::notable::{Notable, NotableOnes};
-pub use asking::progress::Progress;
+pub use asking::progress::{Lagging, Progress};
 pub use connection::{Dialler, Hands, Pipe, ReadLimits};
 pub use plan::Plan;
 pub use rearrange::Reopened;
@@ -347,6 +347,21 @@ impl Journey {
     /// Changes of a lane that nobody is to read any more.
     pub fn pass_over(&self, lane: LaneId, gone: impl Fn(&Document) -> bool) {
         self.tails.pass_over(lane, gone);
+    }
+
+    /// Tombstones of a lane are no more.
+    pub fn removed(&self, lane: LaneId, tombstones: &[(Ordinal, Seq)]) {
+        self.tails.removed(lane, tombstones);
+    }
+
+    /// The lanes of which it is not known how many documents are beyond a change, until they are counted.
+    pub fn uncounted(&self) -> Vec<LaneId> {
+        self.tails.partial()
+    }
+
+    /// What the store has of such a lane.
+    pub fn count(&self, lane: LaneId, stored: Newest) {
+        self.tails.load(lane, stored);
     }
 
     /// A resource is gone.

@@ -237,7 +237,8 @@ impl Entry {
     /// The notification's id.
     pub fn webhook_id(&self) -> String {
         let Entry { action, seq, replay, attempts, .. } = *self;
-        let attempt = Attempt { ordinal: Ordinal(0), seq, action, replay, attempts, first_attempt_at: None };
+        let (ordinal, first_attempt_at) = (Ordinal(0), None);
+        let attempt = Attempt { ordinal, seq, action, replay, attempts, first_attempt_at, unheard: false };
         notification_id(&self.compiled, &self.url, &attempt).as_str().to_owned()
     }
 

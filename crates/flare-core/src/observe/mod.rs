@@ -15,9 +15,11 @@ mod trail;
 mod view;
 mod watching;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use flare_model::feed::Action;
 use flare_model::ids::SubscriptionNumber;
 use flare_model::time::Timestamp;
 use parking_lot::Mutex;
@@ -75,6 +77,37 @@ pub struct Wanted {
     pub outcome: Option<Outcome>,
 }
 
+/// What was told lately of a document.
+#[derive(Default)]
+pub struct Lately {
+    /// The last attempt.
+    pub last: Option<Entry>,
+    /// The last one that the client took, where that tells what it has.
+    pub delivered: Option<Entry>,
+}
+
+impl Lately {
+    fn meet(&mut self, entry: &Entry) {
+        let is_later = |known: &Option<Entry>| {
+            known
+                .as_ref()
+                .is_none_or(|known| (known.seq, known.began, known.id) < (entry.seq, entry.began, entry.id))
+        };
+        if is_later(&self.last) {
+            self.last = Some(entry.clone());
+        }
+        if entry.outcome == Outcome::Delivered && is_later(&self.delivered) {
+            self.delivered = Some(entry.clone());
+        }
+    }
+
+    /// The revision that the client has by this, as the origin wrote it.
+    pub fn has(&self) -> Option<String> {
+        let taken = self.delivered.as_ref().filter(|entry| entry.action != Action::Delete);
+        taken.map(|entry| entry.revision.to_string())
+    }
+}
+
 impl Wanted {
     fn fits(&self, entry: &Entry) -> bool {
         self.document.as_ref().is_none_or(|url| **url == *entry.url)
@@ -111,6 +144,29 @@ impl Observe {
         found
     }
 
+    /// What was told lately of some documents of a subscription, each by its url.
+    pub fn lately(&self, subscription: SubscriptionNumber, urls: &[&str]) -> HashMap<String, Lately> {
+        let mut lately: HashMap<String, Lately> = HashMap::new();
+        let mut unseen_until = None;
+        for trail in &self.trails {
+            let trail = trail.lock();
+            unseen_until = unseen_until.max(trail.unseen_until(subscription));
+            for entry in trail.of(subscription).filter(|entry| urls.contains(&&*entry.url)) {
+                lately.entry(entry.url.to_string()).or_default().meet(entry);
+            }
+        }
+        let is_known = |entry: &Entry| unseen_until.is_none_or(|until| entry.began > until);
+        for found in lately.values_mut() {
+            found.delivered.take_if(|entry| !is_known(entry));
+        }
+        lately
+    }
+
+    /// The bounds of what is kept.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// A subscription is gone.
     pub fn forget(&self, subscription: SubscriptionNumber) {
         self.trails.iter().for_each(|trail| trail.lock().forget(subscription));
@@ -136,6 +192,16 @@ pub struct Desk {
 }
 
 impl Desk {
+    /// The revision that the client last took of a document, as far as attempts are kept.
+    pub fn last_delivered(&self, subscription: SubscriptionNumber, url: &str) -> Option<String> {
+        self.observe.lately(subscription, &[url]).remove(url)?.has()
+    }
+
+    /// The client took something that was no attempt of a courier.
+    pub fn delivered_unseen(&self, subscription: SubscriptionNumber, at: Timestamp) {
+        self.observe.trails[self.thread].lock().delivered_unseen(subscription, at);
+    }
+
     /// Keeps an attempt that has ended.
     pub fn note(&self, told: &Notification, ending: &Ending, began: Timestamp, spans: Spans) {
         let outcome = Outcome::of(&told.compiled.spec, ending);

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use flare_model::ids::SubscriptionNumber;
+use flare_model::time::Timestamp;
 
 use super::Limits;
 use super::attempt::{Entry, Outcome};
@@ -24,6 +25,8 @@ pub struct Trail {
 struct Ring {
     entries: VecDeque<Entry>,
     successes: u32,
+    /// Until then the client took things that no entry tells of: what it has is not known by older ones.
+    unseen_until: Option<Timestamp>,
 }
 
 impl Ring {
@@ -59,6 +62,7 @@ impl Trail {
         let entry = build(self.next, whole);
         // One that is larger than all the room there is would push out the others, and then go itself.
         if self.limits.quantity == 0 || entry.bytes() > self.limits.bytes {
+            ring.unseen_until = Some(entry.began).max(ring.unseen_until);
             return;
         }
         self.bytes += entry.bytes();
@@ -84,6 +88,18 @@ impl Trail {
             return true;
         }
         false
+    }
+
+    /// The client took something that is no attempt of this thread.
+    pub fn delivered_unseen(&mut self, subscription: SubscriptionNumber, at: Timestamp) {
+        if let Some(ring) = self.rings.get_mut(&subscription) {
+            ring.unseen_until = Some(at).max(ring.unseen_until);
+        }
+    }
+
+    /// Until when the client took things that no entry tells of.
+    pub fn unseen_until(&self, subscription: SubscriptionNumber) -> Option<Timestamp> {
+        self.rings.get(&subscription)?.unseen_until
     }
 
     /// The entries of a subscription, the oldest first.

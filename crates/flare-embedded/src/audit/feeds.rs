@@ -194,7 +194,9 @@ fn check_left_behind(
     there: &BTreeSet<i64>,
     findings: &mut Findings,
 ) -> Work<()> {
-    for (table, what) in [("held", "a bitmap"), ("standings", "standings"), ("kept", "kept states")] {
+    for (table, what) in
+        [("held", "a bitmap"), ("standings", "standings"), ("kept", "kept states"), ("notes", "notes")]
+    {
         let mut feeds = connection.prepare(&format!("SELECT DISTINCT feed FROM {table}"))?;
         for key in feeds.query_map([], |row| row.get::<_, i64>(0))? {
             let key = key?;

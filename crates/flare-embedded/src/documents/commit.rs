@@ -5,7 +5,7 @@ use std::sync::RwLockReadGuard;
 
 use flare_model::document::{Document, Effect, Write, apply};
 use flare_model::ids::{Ordinal, Seq};
-use flare_provider::{Committed, Conflict, ProviderError, Result};
+use flare_provider::{Changed, Committed, Conflict, ProviderError, Result};
 use rusqlite::{CachedStatement, Connection, params};
 
 use super::history;
@@ -108,7 +108,8 @@ impl Committing<'_> {
         };
         self.lanes.set(lane_id, counted(lane, known.as_ref(), &document));
         self.done.changes.push(change);
-        self.done.documents.push(document);
+        let replaced = known.map(|known| known.row.seq).unwrap_or_default();
+        self.done.documents.push(Changed { document, replaced });
         Ok(Ok(Committed { outcome }))
     }
 

@@ -3,6 +3,7 @@
 mod capture;
 mod commit;
 mod history;
+mod newest;
 mod read;
 pub(crate) mod row;
 mod scan;
@@ -14,7 +15,9 @@ use async_trait::async_trait;
 use flare_model::document::{Document, Write};
 use flare_model::ids::{LaneId, Ordinal, Seq};
 use flare_model::time::Timestamp;
-use flare_provider::{Committed, Documents, LaneState, OlderRevision, Page, Result, ScanLane, Witness};
+use flare_provider::{
+    Committed, Documents, LaneState, Newest, OlderRevision, Page, Result, ScanLane, Witness,
+};
 use roaring::RoaringTreemap;
 
 pub(crate) use capture::check as check_capture;
@@ -102,6 +105,11 @@ impl Documents for Engine {
             removed += self.queue.work("documents.remove_revisions", SLICE * 64, work).await?;
         }
         Ok(removed)
+    }
+
+    async fn newest(&self, lane: LaneId) -> Result<Newest> {
+        let read = move |reader: &mut Reader| newest::newest(&reader.connection, &reader.recent, lane);
+        self.read("documents.newest", read).await
     }
 
     async fn lanes(&self) -> Result<Vec<LaneState>> {

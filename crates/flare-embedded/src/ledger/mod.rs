@@ -4,12 +4,13 @@ pub(crate) mod bits;
 pub(crate) mod coding;
 mod filtering;
 mod kept;
+mod notes;
 mod open;
 mod standings;
 mod write;
 
 use async_trait::async_trait;
-use flare_model::feed::{Kept, Standing};
+use flare_model::feed::{Kept, Note, Standing};
 use flare_model::ids::{FeedId, Ordinal};
 use flare_provider::{FeedWrite, Ledger, ListStandings, Opened, Result};
 
@@ -59,6 +60,10 @@ impl Ledger for Engine {
         self.read("ledger.standing", move |reader| standings::one(&reader.connection, feed, ordinal)).await
     }
 
+    async fn note(&self, feed: FeedId, ordinal: Ordinal) -> Result<Option<Note>> {
+        self.read("ledger.note", move |reader| notes::read(&reader.connection, feed, ordinal)).await
+    }
+
     async fn state(&self, feed: FeedId, life: u64, ordinal: Ordinal) -> Result<Option<Kept>> {
         self.read("ledger.state", move |reader| kept::read(&reader.connection, feed, life, ordinal)).await
     }
@@ -66,7 +71,7 @@ impl Ledger for Engine {
 
 fn record_bytes(write: &FeedWrite) -> usize {
     let record = &write.record;
-    let standings = record.standings.len() + record.cleared.len();
+    let standings = record.standings.len() + record.cleared.len() + record.notes.len() + record.unnoted.len();
     let numbers =
         record.held.len() + record.dropped.len() + record.ahead.holes.len() + record.ahead.extras.len();
     RECORD_BYTES + standings * RECORD_BYTES + numbers * 8 + kept::bytes(record)

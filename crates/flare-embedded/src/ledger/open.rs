@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::standings::{self, GAVE_UP};
 use super::write::fenced;
-use super::{bits, coding, filtering};
+use super::{bits, coding, filtering, notes};
 use crate::desk::Desk;
 use crate::error::{Work, WorkError, corrupt};
 use crate::meta;
@@ -103,6 +103,7 @@ fn saved(connection: &Connection, row: &Row, feed: FeedId, key: i64, incarnation
         None => Ok(RoaringTreemap::new()),
     };
     let (dead, dead_in_doubt) = dead(connection, key)?;
+    let (noted, untold) = notes::noted(connection, key)?;
     Ok(Saved {
         cursor,
         issued: Seq(row.get::<_, i64>(1)? as u64),
@@ -120,6 +121,8 @@ fn saved(connection: &Connection, row: &Row, feed: FeedId, key: i64, incarnation
         tally: tally(row)?,
         life: row.get::<_, i64>(14)? as u64,
         filtering: filtering.map(Box::new),
+        noted,
+        untold,
         strange: row.get::<_, i64>(11)? as u64 != incarnation,
     })
 }

@@ -13,6 +13,7 @@ use super::bits::{self, DELTA_BYTES};
 use super::coding::{encode_ahead, encode_sweep};
 use super::filtering;
 use super::kept;
+use super::notes;
 use super::standings::Writing;
 use crate::desk::Desk;
 use crate::error::{Work, corrupt};
@@ -106,6 +107,7 @@ fn write(desk: &mut Desk<'_>, write: FeedWrite) -> Work<Result<()>> {
         }
     }
     kept::write(desk.connection, key, &record)?;
+    notes::write(desk.connection, key, &record)?;
     Ok(Ok(()))
 }
 

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use super::common::{Fatal, Opened, kind, number, puts, scanned, url};
-use flare_model::document::Document;
 use flare_model::feed::Record;
 use flare_model::ids::Ordinal;
 use flare_provider::conformance::fixture::{feed, lane, put_content, subscription};
-use flare_provider::{ErrorKind, FeedWrite, Witness};
+use flare_provider::{Changed, ErrorKind, FeedWrite, Witness};
 use tempfile::TempDir;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -133,7 +132,7 @@ async fn a_damaged_journal_is_refused_at_the_door() {
 struct Panics;
 
 impl Witness for Panics {
-    fn committed(&self, _: Vec<Document>) {
+    fn committed(&self, _: Vec<Changed>) {
         panic!("a fault in a witness");
     }
 }

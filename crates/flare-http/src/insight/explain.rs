@@ -33,7 +33,7 @@ pub fn describe(it: &mut Notes<'_>) {
         .answers::<Explanation>(
             200,
             "The answer in a word, and the facts in the order in which Flare looks at them.",
-            json!({"verdict": "waiting", "facts": [
+            json!({"verdict": "waiting", "next": "wait: it is sent by itself", "facts": [
                 {"at": examples::TIME, "fact": "revision", "detail": "it is at revision 2, change 130 of lane 3"},
                 {"at": null, "fact": "standing", "detail": "the client has an older state"},
             ]}),

@@ -10,7 +10,7 @@ use super::{Ids, ids};
 use crate::AppState;
 use crate::error::ApiError;
 use crate::openapi::{Notes, examples};
-use crate::page::{self, PageQuery};
+use crate::page::{self, PageQuery, Total};
 use serde_json::json;
 
 /// Lists what the client has and lacks.
@@ -32,7 +32,8 @@ pub async fn handle(State(app): AppState, path: Ids, uri: Uri) -> Result<Respons
     }
     let found = app.drift(&resource, &id, query).await?;
     let next = found.next.map(|next| next.to_string());
-    Ok(page.answer_with_next(found.total, next, "documents", found.documents))
+    let total = Total { total: found.total, is_bound: found.total_is_bound };
+    Ok(page.answer_with_next(total, next, "documents", found.documents))
 }
 
 fn place(value: &str) -> Result<DriftPlace, ApiError> {
@@ -51,7 +52,7 @@ pub fn describe(it: &mut Notes<'_>) {
         .query(
             "lagging",
             json!({"enum": ["true", "false"], "default": "false"}),
-            "Only documents that the client is owed something about.",
+            "Only documents of which the client lacks something: owed, given up, discarded, dropped, or in doubt.",
             json!("true"),
         )
         .query(
@@ -64,6 +65,7 @@ pub fn describe(it: &mut Notes<'_>) {
             "documents",
             "Documents and how far the client is with each.",
             json!({"document": examples::DOCUMENT, "revision": 2, "clientHas": "older",
-                "why": "waiting for retry at 2026-11-15T08:30:10.000Z after 3 failed attempts"}),
+                "owed": true,
+                "why": "waiting for retry at 2026-11-15T08:30:10.000Z after 3 failed attempts, the last answered 503"}),
         );
 }

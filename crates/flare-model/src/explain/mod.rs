@@ -4,16 +4,18 @@
 //! This is the one place to extend: what a new feature knows becomes a field of [`Evidence`], one more function in
 //! [`STEPS`] that turns it into facts, and, where it decides, a line in [`verdict`].
 
+mod next;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::feed::{Glimpse, Trouble};
+use crate::feed::{Action, ClientHas, Glimpse, Left};
 use crate::ids::ResourceId;
 use crate::revision::Revision;
 use crate::subscription::{Disabled, RateLimit, Start};
@@ -35,37 +37,56 @@ pub struct Evidence {
     /// What Flare has of the document.
     pub document: Option<Known>,
     /// What the subscription's filter says of it; nothing where it has none, or the document is deleted.
-    pub membership: Option<Membership>,
-    /// What the feed knows of it; nothing where there is no document.
+    pub filter: Option<Considered>,
+    /// What its `when` says of telling it now; nothing where it has none, or there is nothing to tell.
+    pub when: Option<Considered>,
+    /// What the feed knows of it, with what the ledger has of it; nothing where there is no document.
     pub glimpse: Option<Glimpse>,
-    /// How the attempts went of what was given up.
-    pub dead: Option<Trouble>,
+    /// What was told of it lately.
+    pub lately: Lately,
     /// The subscription.
     pub subscription: Settings,
     /// How it stands on its thread.
     pub condition: Condition,
 }
 
-/// What a filter says of a document as it is now.
+/// An expression of the subscription, and what came of it for the document as it is now.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Membership {
-    /// The client is to have it.
-    Included,
-    /// It is none of the client's.
-    Excluded,
-    /// It cannot be told, and the client is left as it is.
-    Unclear(String),
+pub struct Considered {
+    /// As it was written.
+    pub expression: String,
+    /// The values that it saw, each with how it is written there.
+    pub seen: Vec<(String, String)>,
+    /// What came of it, or why nothing did.
+    pub result: Result<bool, String>,
 }
 
-impl Membership {
-    /// Whether the client is to have it; `None` where it cannot be told.
-    pub fn includes(&self) -> Option<bool> {
-        match self {
-            Membership::Included => Some(true),
-            Membership::Excluded => Some(false),
-            Membership::Unclear(_) => None,
-        }
-    }
+/// What was told of a document lately, as far as attempts are kept.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lately {
+    /// The last attempt.
+    pub last: Option<Tried>,
+    /// The revision that the client has, as the origin wrote it, where that is known.
+    pub has: Option<String>,
+    /// How long attempts are kept, in words.
+    pub kept: String,
+}
+
+/// An attempt that has ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tried {
+    /// When it ended.
+    pub at: Timestamp,
+    /// What was told.
+    pub action: Action,
+    /// In which revision.
+    pub revision: String,
+    /// Whether that is the newest change.
+    pub newest: bool,
+    /// How it ended: `delivered`, `discarded` or `failed`.
+    pub outcome: &'static str,
+    /// How the client answered, in words.
+    pub answer: String,
 }
 
 /// A resource, as far as a url is concerned.
@@ -103,6 +124,8 @@ pub struct Settings {
     pub disabled: Option<Disabled>,
     /// Its rate limit.
     pub rate_limit: Option<RateLimit>,
+    /// Its client asks for what it wants.
+    pub passive: bool,
 }
 
 /// How a subscription stands at the moment, whatever the document.
@@ -126,6 +149,21 @@ pub struct Condition {
     pub rate_wait: Duration,
     /// A replay or the beginning goes over older documents.
     pub sweeping: bool,
+    /// Connections that it stands in line for; nothing where it does not.
+    pub in_line: Option<InLine>,
+}
+
+/// Connections that a subscription stands in line for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InLine {
+    /// To this host; nothing where as many are open to all hosts together as may be.
+    pub host: Option<String>,
+    /// How many are open.
+    pub open: u32,
+    /// How many may be.
+    pub most: u32,
+    /// Those of them that clients have which are slow to answer, where that is known.
+    pub slow: Option<u32>,
 }
 
 /// The answer in a word.
@@ -138,8 +176,6 @@ pub enum Verdict {
     Unknown,
     /// It is being sent.
     InFlight,
-    /// It is none of the client's: its filter says so, or cannot say.
-    Filtered,
     /// It is owed, but the subscription is disabled.
     Disabled,
     /// It is owed, but the subscription is paused.
@@ -148,8 +184,16 @@ pub enum Verdict {
     Waiting,
     /// The policy gave it up.
     GaveUp,
+    /// It is none of the client's: its filter says so, or cannot say.
+    Filtered,
     /// Nothing is owed, but whether the client has it is unknown.
     InDoubt,
+    /// The client asked to drop the newest change, and does not have it.
+    Discarded,
+    /// The policy gave it up, and then its dead letter was dropped.
+    Dropped,
+    /// The subscription's `when` says not to tell it, or cannot say.
+    HeldBack,
     /// The client has the newest state.
     Delivered,
     /// The client does not have it, and nothing is to be sent.
@@ -167,6 +211,8 @@ pub enum Kind {
     Revision,
     /// What the subscription's filter says.
     Filter,
+    /// What its `when` says.
+    When,
     /// What the client has, and where the feed is.
     Standing,
     /// An attempt: made, under way, or planned.
@@ -175,6 +221,8 @@ pub enum Kind {
     Breaker,
     /// Rate limit and concurrency.
     Rate,
+    /// Connections that are waited for, to its host or to all.
+    Host,
     /// The subscription stands still.
     Pause,
 }
@@ -195,6 +243,8 @@ pub struct Fact {
 pub struct Explanation {
     /// In a word.
     pub verdict: Verdict,
+    /// What a person can do next, in words.
+    pub next: String,
     /// The facts, in the order in which Flare looks at them.
     pub facts: Vec<Fact>,
 }
@@ -203,14 +253,16 @@ pub struct Explanation {
 type Step = fn(&Evidence, &mut Vec<Fact>);
 
 /// The order of the facts.
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 11] = [
     steps::pattern,
     steps::revision,
     steps::filter,
+    steps::when,
     steps::standing,
     steps::attempt,
     steps::pause,
     steps::breaker,
+    steps::host,
     steps::rate,
     steps::concurrency,
 ];
@@ -221,7 +273,8 @@ pub fn explain(evidence: &Evidence) -> Explanation {
     for step in STEPS {
         step(evidence, &mut facts);
     }
-    Explanation { verdict: verdict(evidence), facts }
+    let verdict = verdict(evidence);
+    Explanation { verdict, next: next::step(evidence, verdict), facts }
 }
 
 /// The first that holds.
@@ -232,15 +285,17 @@ fn verdict(evidence: &Evidence) -> Verdict {
     let (Some(document), Some(glimpse)) = (&evidence.document, &evidence.glimpse) else {
         return Verdict::Unknown;
     };
-    // What is out of the filter and not with the client stays so when the reader comes to it.
-    let filtered = match &evidence.membership {
-        None | Some(Membership::Included) => false,
-        Some(Membership::Excluded) => !glimpse.held,
-        Some(Membership::Unclear(_)) => true,
-    };
-    let to_come = glimpse.unread && glimpse.to_tell && !filtered;
-    let owed = glimpse.again || glimpse.waiting.is_some() || to_come;
+    let owed = glimpse.is_owed();
     let settings = &evidence.subscription;
+    let left = glimpse.note.as_ref().map(|note| note.left);
+    let stays = left.is_some_and(Left::stays)
+        && glimpse.client_has(&document.row) == ClientHas::Newest
+        && !document.row.deleted;
+    let excluded = evidence.filter.as_ref().is_some_and(|filter| filter.result == Ok(false));
+    let unclear = evidence.filter.as_ref().is_some_and(|filter| filter.result.is_err());
+    // By wall clocks, which jump: of what the client has, it was told.
+    let before = !glimpse.held && settings.start == Start::Now && document.updated_at <= settings.created_at;
+    let kept = !before && evidence.when.as_ref().is_some_and(|when| when.result != Ok(true));
     match () {
         () if glimpse.open.is_some() => Verdict::InFlight,
         () if owed && settings.disabled.is_some() => Verdict::Disabled,
@@ -248,13 +303,38 @@ fn verdict(evidence: &Evidence) -> Verdict {
         () if owed => Verdict::Waiting,
         () if glimpse.dead => Verdict::GaveUp,
         () if glimpse.doubt => Verdict::InDoubt,
-        () if filtered => Verdict::Filtered,
+        // What is out of the filter and not with the client stays so when the reader comes to it.
+        () if excluded && !glimpse.held => Verdict::Filtered,
+        // What it was to lose by a filter of before, it is to have again.
+        () if stays && !excluded && !unclear => Verdict::Delivered,
+        () if matches!(left, Some(Left::Discarded | Left::LeaveDiscarded)) => Verdict::Discarded,
+        () if matches!(left, Some(Left::Dropped | Left::LeaveDropped)) => Verdict::Dropped,
+        () if unclear && (!glimpse.held || glimpse.untold || glimpse.unread) => Verdict::Filtered,
+        () if kept && (!glimpse.held || glimpse.untold || glimpse.unread) => Verdict::HeldBack,
+        () if glimpse.noted => Verdict::HeldBack,
         () if glimpse.held && !document.row.deleted => Verdict::Delivered,
         () => Verdict::NotHeld,
     }
 }
 
+/// All that is said of a document in one line.
+#[derive(Clone, Copy, Debug)]
+pub struct Gist<'a> {
+    /// The document.
+    pub known: &'a Known,
+    /// What the feed and the ledger have of it.
+    pub glimpse: &'a Glimpse,
+    /// The subscription.
+    pub settings: &'a Settings,
+    /// What its filter says.
+    pub filter: Option<&'a Considered>,
+    /// What its `when` says.
+    pub when: Option<&'a Considered>,
+    /// The revision that the client has, where that is known.
+    pub has: Option<&'a str>,
+}
+
 /// Why a client lags behind a document, or doesn't, in one line: the shortest form of an explanation.
-pub fn why(known: &Known, glimpse: &Glimpse, settings: &Settings) -> String {
-    steps::why(known, glimpse, settings)
+pub fn why(gist: &Gist<'_>) -> String {
+    words::why(gist)
 }

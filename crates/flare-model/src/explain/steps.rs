@@ -1,11 +1,8 @@
 //! The steps of an explanation: each takes the evidence and adds the facts of its part, or none.
 
-use std::time::Duration;
-
-use super::{Evidence, Fact, Kind, Known, Membership, Settings};
-use crate::duration::HumanDuration;
-use crate::feed::{ClientHas, Glimpse, State, Trouble};
-use crate::subscription::Start;
+use super::words::{self, considered};
+use super::{Evidence, Fact, Gist, InLine, Kind, Known, Lately, Tried};
+use crate::feed::{ClientHas, Glimpse, State, TRANSITION, Trouble};
 use crate::time::Timestamp;
 
 fn add(facts: &mut Vec<Fact>, at: Option<Timestamp>, fact: Kind, detail: impl Into<String>) {
@@ -50,45 +47,81 @@ pub(super) fn revision(evidence: &Evidence, facts: &mut Vec<Fact>) {
 
 /// What the subscription's filter says.
 pub(super) fn filter(evidence: &Evidence, facts: &mut Vec<Fact>) {
-    let detail = match &evidence.membership {
-        None => return,
-        Some(Membership::Included) => "the filter includes it as it is now".to_owned(),
-        Some(Membership::Excluded) => {
-            "the filter excludes it as it is now: the client is not to have it".to_owned()
-        }
-        Some(Membership::Unclear(error)) => {
-            format!("the filter cannot say, so the client is left as it is: {error}")
-        }
+    let Some(filter) = &evidence.filter else { return };
+    let said = considered(filter);
+    let detail = match &filter.result {
+        Ok(true) => format!("the filter includes it as it is now: {said}"),
+        Ok(false) => format!("the filter excludes it as it is now, so the client is not to have it: {said}"),
+        Err(_) => format!("the filter cannot say, so the client is left as it is: {said}"),
     };
     add(facts, None, Kind::Filter, detail);
+}
+
+/// What its `when` says.
+pub(super) fn when(evidence: &Evidence, facts: &mut Vec<Fact>) {
+    let Some(when) = &evidence.when else { return };
+    let said = considered(when);
+    let detail = match &when.result {
+        Ok(true) => format!("`when` says to tell it as it is now: {said}"),
+        Ok(false) => format!("`when` holds it back, so nothing is told: {said}"),
+        Err(_) => format!("`when` cannot say, so the client is left as it is: {said}"),
+    };
+    add(facts, None, Kind::When, detail);
 }
 
 /// What the client has, and where the feed is.
 pub(super) fn standing(evidence: &Evidence, facts: &mut Vec<Fact>) {
     let (Some(known), Some(glimpse)) = (&evidence.document, &evidence.glimpse) else { return };
     let has = match glimpse.client_has(&known.row) {
-        ClientHas::Newest if known.row.deleted => "the client does not have it, which is right",
-        ClientHas::Newest => "the client has the newest state",
-        ClientHas::Older if known.row.deleted => "the client has it, and has not heard that it is deleted",
-        ClientHas::Older => "the client has an older state",
-        ClientHas::Nothing => "the client does not have it",
-        ClientHas::Unknown if glimpse.doubt => {
-            "whether the client has it is unknown: the outcome of an earlier create or delete was lost"
+        ClientHas::Newest if known.row.deleted => "the client does not have it, which is right".to_owned(),
+        ClientHas::Newest => "the client has the newest state".to_owned(),
+        ClientHas::Older if known.row.deleted => {
+            "the client has it, and has not taken that it is deleted".to_owned()
         }
-        ClientHas::Unknown => "the client has it, perhaps in the newest state",
+        ClientHas::Older => match &evidence.lately.has {
+            Some(has) => format!("the client has an older state: revision {has} of {}", known.revision),
+            None => "the client has an older state; which one is not kept".to_owned(),
+        },
+        ClientHas::Nothing => "the client does not have it".to_owned(),
+        ClientHas::Unknown if glimpse.doubt => {
+            format!("whether the client has it is unknown: {}", words::doubt(glimpse))
+        }
+        ClientHas::Unknown if glimpse.open.is_some() => {
+            "what the client has is unknown until it answers the request that is open".to_owned()
+        }
+        ClientHas::Unknown => {
+            "whether the client has the newest state or an older one is unknown: a request was not answered"
+                .to_owned()
+        }
     };
     add(facts, None, Kind::Standing, has);
     let (seq, position, cursor) = (known.row.seq, glimpse.position, glimpse.cursor);
     let place = if glimpse.unread {
         format!("the feed has read up to change {position} of the lane and has yet to come to {seq}")
+    } else if glimpse.to_sweep {
+        format!("change {seq} is older than the feed; {}", words::why(&gist(evidence, known, glimpse)))
     } else if seq <= cursor {
         format!("the feed's cursor is at {cursor}, so change {seq} is settled, or has a standing")
     } else {
         format!("the feed has read change {seq}; its cursor rests at {cursor}, behind something still open")
     };
     add(facts, None, Kind::Standing, place);
-    if !glimpse.lags() && !glimpse.held && !known.row.deleted {
-        add(facts, None, Kind::Standing, why(known, glimpse, &evidence.subscription));
+    let told = !glimpse.is_owed() && !glimpse.dead && !known.row.deleted && !glimpse.held;
+    if told || glimpse.noted && !glimpse.is_owed() && !glimpse.dead {
+        let at =
+            glimpse.note.as_ref().and_then(|note| note.story.as_ref()).map(|story| story.last_attempt_at);
+        add(facts, at, Kind::Standing, words::why(&gist(evidence, known, glimpse)));
+    }
+}
+
+fn gist<'a>(evidence: &'a Evidence, known: &'a Known, glimpse: &'a Glimpse) -> Gist<'a> {
+    Gist {
+        known,
+        glimpse,
+        settings: &evidence.subscription,
+        filter: evidence.filter.as_ref(),
+        when: evidence.when.as_ref(),
+        has: evidence.lately.has.as_deref(),
     }
 }
 
@@ -102,17 +135,18 @@ pub(super) fn attempt(evidence: &Evidence, facts: &mut Vec<Fact>) {
         let attempt = standing.trouble.as_ref().map_or(1, |trouble| trouble.attempts);
         let detail = format!(
             "the client has it on a lease that ends {}, attempt {attempt}",
-            when(until, evidence.now)
+            words::when(until, evidence.now)
         );
         return add(facts, Some(until), Kind::Attempt, detail);
     }
-    let trouble = waiting.and_then(|standing| standing.trouble.as_deref()).or(evidence.dead.as_ref());
-    if let Some(trouble) = trouble {
-        add(facts, Some(trouble.last_attempt_at), Kind::Attempt, failed(trouble));
+    let standing = waiting.or(glimpse.letter.as_deref());
+    match standing.and_then(|standing| standing.trouble.as_deref()) {
+        Some(trouble) => add(facts, Some(trouble.last_attempt_at), Kind::Attempt, failed(trouble)),
+        None => last(evidence, glimpse, facts),
     }
     if let Some(flight) = glimpse.open {
         let mut detail = format!("a request is in flight: {}, change {}", flight.action.as_str(), flight.seq);
-        if flight.replay != 0 {
+        if !matches!(flight.replay, 0 | TRANSITION) {
             detail = format!("{detail}, for replay rpl_{}", flight.replay);
         }
         return add(facts, None, Kind::Attempt, detail);
@@ -125,14 +159,30 @@ pub(super) fn attempt(evidence: &Evidence, facts: &mut Vec<Fact>) {
     {
         let what = match (standing.replay, &standing.trouble) {
             (0, None) => "it was set aside, and is sent".to_owned(),
-            (0, Some(_)) => "the next attempt is due".to_owned(),
+            (TRANSITION, None) => "a changed filter asks for it; it is due".to_owned(),
+            (0 | TRANSITION, Some(_)) => "the next attempt is due".to_owned(),
             (replay, _) => format!("replay rpl_{replay} asks for it; it is due"),
         };
-        add(facts, Some(due), Kind::Attempt, format!("{what} {}", when(due, evidence.now)));
+        add(facts, Some(due), Kind::Attempt, format!("{what} {}", words::when(due, evidence.now)));
     }
     if glimpse.dead {
         let detail =
             "the retry policy gave it up: it is a dead letter until it changes, is replayed or dropped";
+        add(facts, None, Kind::Attempt, detail);
+    }
+}
+
+/// The last attempt, as far as it is kept.
+fn last(evidence: &Evidence, glimpse: &Glimpse, facts: &mut Vec<Fact>) {
+    let Lately { last, kept, .. } = &evidence.lately;
+    if let Some(Tried { at, action, revision, newest, outcome, answer }) = last {
+        let action = action.as_str();
+        let which = if *newest { "" } else { ", which is not the newest change" };
+        let detail =
+            format!("the last attempt ({action}, revision {revision}{which}) was {outcome}: {answer}");
+        add(facts, Some(*at), Kind::Attempt, detail);
+    } else if glimpse.held && !glimpse.is_owed() {
+        let detail = format!("when it was delivered is not known any more: {kept}");
         add(facts, None, Kind::Attempt, detail);
     }
 }
@@ -149,20 +199,6 @@ fn failed(trouble: &Trouble) -> String {
         1 => format!("one attempt ({action}) failed: {how}"),
         _ => format!("{attempts} attempts failed since {since}, the last one ({action}): {how}"),
     }
-}
-
-fn when(due: Timestamp, now: Timestamp) -> String {
-    soon(due.since(now))
-}
-
-fn soon(wait: Duration) -> String {
-    if wait.is_zero() { "now".to_owned() } else { format!("in {}", round(wait)) }
-}
-
-/// Nobody wants to read nanoseconds.
-fn round(time: Duration) -> HumanDuration {
-    let unit = if time < Duration::from_secs(1) { 1 } else { 100 };
-    HumanDuration(Duration::from_millis((time.as_millis() as u64).div_ceil(unit) * unit))
 }
 
 /// Whether the subscription stands still.
@@ -182,7 +218,7 @@ pub(super) fn pause(evidence: &Evidence, facts: &mut Vec<Fact>) {
 pub(super) fn breaker(evidence: &Evidence, facts: &mut Vec<Fact>) {
     let condition = &evidence.condition;
     if let Some((host, wait)) = &condition.silent_host {
-        let again = soon(*wait);
+        let again = words::soon(*wait);
         let detail = format!("the host {host} does not answer: nothing is sent there, but a probe {again}");
         add(facts, None, Kind::Breaker, detail);
     }
@@ -193,24 +229,38 @@ pub(super) fn breaker(evidence: &Evidence, facts: &mut Vec<Fact>) {
         Some(wait) => format!(
             "{failures} attempts of the subscription failed in a row: one request at a time is sent until one \
              succeeds, the next {}",
-            soon(wait)
+            words::soon(wait)
         ),
     };
     add(facts, Some(since), Kind::Breaker, detail);
+}
+
+/// Connections that are waited for.
+pub(super) fn host(evidence: &Evidence, facts: &mut Vec<Fact>) {
+    let Some(InLine { host, open, most, slow }) = &evidence.condition.in_line else { return };
+    let (to, key) = match host {
+        Some(host) => (format!("host {host}"), "http.client.connections-per-host"),
+        None => ("any host".to_owned(), "http.client.connections"),
+    };
+    let slow = slow.filter(|slow| *slow > 0);
+    let slow = slow.map(|slow| format!(", {slow} by slow clients")).unwrap_or_default();
+    let detail = format!("waits for a connection to {to}: {open} of {most} in use{slow} ({key})");
+    add(facts, None, Kind::Host, detail);
 }
 
 /// The rate limit, and what the client asked for.
 pub(super) fn rate(evidence: &Evidence, facts: &mut Vec<Fact>) {
     let rest = evidence.condition.rests_for;
     if !rest.is_zero() {
-        let detail = format!("the client said that it is too much; it is asked again in {}", round(rest));
+        let detail =
+            format!("the client said that it is too much; it is asked again in {}", words::round(rest));
         add(facts, None, Kind::Rate, detail);
     }
     let Some(limit) = evidence.subscription.rate_limit else { return };
     let wait = evidence.condition.rate_wait;
     let now = match wait.is_zero() {
         true => "an attempt may begin now".to_owned(),
-        false => format!("the next attempt may begin in {}", round(wait)),
+        false => format!("the next attempt may begin in {}", words::round(wait)),
     };
     let detail = format!("the rate limit is {} in {}; {now}", limit.quantity, limit.interval);
     add(facts, None, Kind::Rate, detail);
@@ -220,57 +270,21 @@ pub(super) fn rate(evidence: &Evidence, facts: &mut Vec<Fact>) {
 pub(super) fn concurrency(evidence: &Evidence, facts: &mut Vec<Fact>) {
     let condition = &evidence.condition;
     let (open, room) = (condition.in_flight, condition.room);
-    let full = if open >= room { ": it waits for one of them to end" } else { "" };
-    add(facts, None, Kind::Rate, format!("{open} of at most {room} requests are open{full}"));
+    let detail = match () {
+        () if evidence.subscription.passive => {
+            format!(
+                "the subscription is passive: nothing is sent until its client asks for it, and {open} requests \
+                 are open"
+            )
+        }
+        () if room == 0 => "no request may be open now".to_owned(),
+        () if open >= room && evidence.glimpse.as_ref().is_some_and(Glimpse::is_owed) => {
+            format!("{open} of at most {room} requests are open: it waits for one of them to end")
+        }
+        () => format!("{open} of at most {room} requests are open"),
+    };
+    add(facts, None, Kind::Rate, detail);
     if condition.sweeping {
         add(facts, None, Kind::Rate, "a replay, the beginning or a changed filter is under way beside it");
-    }
-}
-
-/// One line for a list.
-pub(super) fn why(known: &Known, glimpse: &Glimpse, settings: &Settings) -> String {
-    let still = match (&settings.disabled, settings.paused_since) {
-        (Some(disabled), _) => format!("; the subscription is disabled: {}", disabled.reason),
-        (None, Some(_)) => "; the subscription is paused".to_owned(),
-        (None, None) => String::new(),
-    };
-    if let Some(standing) = &glimpse.waiting
-        && let State::Leased { until } = standing.state
-    {
-        return format!("with the client, on a lease until {until}");
-    }
-    if let Some(flight) = glimpse.open {
-        return format!("in flight ({})", flight.action.as_str());
-    }
-    if glimpse.again {
-        return format!("changed while it was being sent, decided again next{still}");
-    }
-    if let Some(standing) = &glimpse.waiting
-        && let State::Waiting { due } = standing.state
-    {
-        return match (standing.replay, &standing.trouble) {
-            (0, None) => format!("set aside while its request was open, due at {due}{still}"),
-            (0, Some(trouble)) => {
-                let failed = if trouble.attempts == 1 { "attempt" } else { "attempts" };
-                format!("waiting for retry at {due} after {} failed {failed}{still}", trouble.attempts)
-            }
-            (replay, _) => format!("waiting for replay rpl_{replay}, due at {due}{still}"),
-        };
-    }
-    if glimpse.unread && glimpse.to_tell {
-        let behind = known.row.seq.0.saturating_sub(glimpse.position.0);
-        return format!("not read yet: the feed is {behind} changes of the lane behind it{still}");
-    }
-    match () {
-        () if glimpse.dead => "given up: a dead letter".to_owned(),
-        () if glimpse.doubt => {
-            "an outcome was lost, and the client asked to drop the notification".to_owned()
-        }
-        () if known.row.deleted => "deleted, and the client does not have it".to_owned(),
-        () if glimpse.held => "delivered".to_owned(),
-        () if settings.start == Start::Now && known.updated_at <= settings.created_at => {
-            "it has not changed since the subscription was created with start now".to_owned()
-        }
-        () => "the client asked to drop it, or its dead letter was dropped".to_owned(),
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::document::Row;
 use crate::duration::HumanDuration;
-use crate::feed::{Action, Flight, Standing, State};
+use crate::feed::{Action, Flight, Left, Note, Standing, State, Trouble};
 use crate::ids::{Ordinal, Seq};
 
 fn at(millis: i64) -> Timestamp {
@@ -14,12 +14,22 @@ fn glimpse() -> Glimpse {
     Glimpse {
         held: true,
         doubt: false,
+        doubted: false,
+        unheard: false,
         dead: false,
+        letter: None,
+        noted: false,
+        untold: false,
+        note: None,
         open: None,
         again: false,
         waiting: None,
         unread: false,
         to_tell: true,
+        sweep: None,
+        to_sweep: false,
+        since: None,
+        life: 0,
         cursor: Seq(10),
         position: Seq(10),
     }
@@ -34,6 +44,8 @@ fn trouble(attempts: u32) -> Trouble {
         status: Some(503),
         error: None,
         response: None,
+        unheard: false,
+        has: None,
     }
 }
 
@@ -63,18 +75,33 @@ fn evidence() -> Evidence {
             lane: 2,
             updated_at: at(4_000),
         }),
-        membership: None,
+        filter: None,
+        when: None,
         glimpse: Some(glimpse()),
-        dead: None,
+        lately: Lately { has: Some("1".into()), ..Lately::default() },
         subscription: Settings {
             created_at: at(0),
             start: Start::Now,
             paused_since: None,
             disabled: None,
             rate_limit: None,
+            passive: false,
         },
         condition: Condition { in_flight: 1, room: 10, ..Condition::default() },
     }
+}
+
+/// A note of this kind about the newest change.
+fn noted(evidence: &mut Evidence, left: Left) {
+    let glimpse = evidence.glimpse.as_mut().unwrap();
+    (glimpse.noted, glimpse.untold) = (true, !left.lags());
+    let story = left.lags().then(|| Box::new(trouble(2)));
+    glimpse.note = Some(Box::new(Note { ordinal: Ordinal(0), seq: Seq(7), left, story }));
+}
+
+fn considered(result: Result<bool, String>) -> Considered {
+    let seen = vec![("document.stock".to_owned(), "49".to_owned())];
+    Considered { expression: "document.stock < 10".into(), seen, result }
 }
 
 type Change = fn(&mut Evidence);
@@ -161,13 +188,71 @@ fn every_verdict_has_its_case_and_its_words() {
         (
             Verdict::GaveUp,
             |e| {
-                e.glimpse.as_mut().unwrap().dead = true;
-                e.dead = Some(trouble(50));
+                let g = e.glimpse.as_mut().unwrap();
+                g.dead = true;
+                g.letter = waiting(0, Some(trouble(50))).map(Box::new);
             },
             &["50 attempts failed", "dead letter"],
         ),
         (Verdict::InDoubt, |e| e.glimpse.as_mut().unwrap().doubt = true, &["is unknown"]),
-        (Verdict::NotHeld, |e| e.glimpse.as_mut().unwrap().held = false, &["does not have it", "drop"]),
+        (
+            Verdict::NotHeld,
+            |e| e.glimpse.as_mut().unwrap().held = false,
+            &["does not have it", "why is not kept"],
+        ),
+        (
+            Verdict::Discarded,
+            |e| noted(e, Left::Discarded),
+            &["has revision 1 of 3, revision 3 was discarded with 503 at 1970-01-01T00:00:05"],
+        ),
+        (
+            Verdict::Discarded,
+            |e| {
+                noted(e, Left::Discarded);
+                e.glimpse.as_mut().unwrap().held = false;
+            },
+            &["has nothing of it, revision 3 was discarded with 503"],
+        ),
+        (
+            Verdict::Discarded,
+            |e| {
+                noted(e, Left::Discarded);
+                e.document.as_mut().unwrap().row.deleted = true;
+            },
+            &["has revision 1 of a deleted document, the delete was discarded with 503"],
+        ),
+        (
+            Verdict::Dropped,
+            |e| noted(e, Left::Dropped),
+            &["was given up after 2 attempts, the last answered 503", "its dead letter was dropped"],
+        ),
+        (
+            Verdict::HeldBack,
+            |e| {
+                noted(e, Left::HeldBack);
+                e.when = Some(considered(Ok(false)));
+            },
+            &["`document.stock < 10`, document.stock is 49: false", "`when` holds it back"],
+        ),
+        (
+            Verdict::Waiting,
+            |e| {
+                e.glimpse.as_mut().unwrap().waiting = waiting(0, None);
+                e.subscription.passive = true;
+                e.condition.room = 0;
+            },
+            &["the subscription is passive", "until its client asks"],
+        ),
+        (
+            Verdict::Waiting,
+            |e| {
+                e.glimpse.as_mut().unwrap().waiting = waiting(0, None);
+                let slow = Some(60);
+                e.condition.in_line =
+                    Some(InLine { host: Some("http://c:80".into()), open: 64, most: 64, slow });
+            },
+            &["waits for a connection to host http://c:80: 64 of 64 in use, 60 by slow clients"],
+        ),
         (
             Verdict::NotHeld,
             |e| {
@@ -215,6 +300,7 @@ fn facts_come_in_the_order_in_which_flare_looks() {
         rests_for: Duration::from_secs(9),
         rate_wait: Duration::from_millis(40),
         sweeping: true,
+        in_line: None,
     };
     let facts = explain(&evidence).facts;
     let kinds: Vec<Kind> = facts.iter().map(|fact| fact.fact).collect();
@@ -258,7 +344,8 @@ fn one_line_says_why() {
     let line = |change: fn(&mut Glimpse)| {
         let mut glimpse = glimpse();
         change(&mut glimpse);
-        why(known, &glimpse, settings)
+        let (filter, when, has) = (None, None, Some("1"));
+        why(&Gist { known, glimpse: &glimpse, settings, filter, when, has })
     };
     assert_eq!(line(|_| {}), "delivered");
     assert!(
@@ -273,10 +360,9 @@ fn one_line_says_why() {
 #[test]
 fn what_the_filter_excludes_is_filtered_unless_the_client_has_it() {
     let excluded = |held: bool, unread: bool| {
-        let glimpse = Glimpse { held, unread, ..glimpse() };
-        let evidence =
-            Evidence { membership: Some(Membership::Excluded), glimpse: Some(glimpse), ..evidence() };
-        explain(&evidence)
+        let to_tell = held;
+        let glimpse = Glimpse { held, unread, to_tell, ..glimpse() };
+        explain(&Evidence { filter: Some(considered(Ok(false))), glimpse: Some(glimpse), ..evidence() })
     };
     for unread in [false, true] {
         let explanation = excluded(false, unread);
@@ -284,9 +370,36 @@ fn what_the_filter_excludes_is_filtered_unless_the_client_has_it() {
         let fact =
             explanation.facts.iter().find(|fact| fact.fact == Kind::Filter).expect("a fact of the filter");
         assert!(fact.detail.contains("excludes"), "{}", fact.detail);
+        assert!(
+            fact.detail.contains("`document.stock < 10`, document.stock is 49: false"),
+            "{}",
+            fact.detail
+        );
+        assert!(explanation.facts.iter().all(|fact| !fact.detail.contains("dropped")), "nobody dropped it");
     }
     assert_eq!(excluded(true, true).verdict, Verdict::Waiting, "it is about to be told that it left");
-    let unclear = Membership::Unclear("no such field".into());
-    let evidence = Evidence { membership: Some(unclear), ..evidence() };
-    assert_eq!(explain(&evidence).verdict, Verdict::Filtered);
+    let mut unclear = Evidence { filter: Some(considered(Err("no such field".into()))), ..evidence() };
+    assert_eq!(explain(&unclear).verdict, Verdict::Delivered, "it was told before the filter could not say");
+    noted(&mut unclear, Left::Unclear);
+    assert_eq!(explain(&unclear).verdict, Verdict::Filtered);
+}
+
+#[test]
+fn an_answer_is_no_lost_outcome() {
+    let mut evidence = evidence();
+    let glimpse = evidence.glimpse.as_mut().unwrap();
+    (glimpse.held, glimpse.doubt, glimpse.doubted) = (false, true, true);
+    glimpse.waiting = waiting(0, Some(Trouble { action: Action::Create, ..trouble(1) }));
+    let told = |evidence: &Evidence| {
+        let facts = explain(evidence).facts;
+        facts
+            .into_iter()
+            .filter(|fact| fact.fact == Kind::Standing)
+            .map(|fact| fact.detail)
+            .collect::<String>()
+    };
+    assert!(told(&evidence).contains("unknown: it answered 503 to the create"), "{}", told(&evidence));
+    let lost = Trouble { action: Action::Create, status: None, unheard: true, ..trouble(1) };
+    evidence.glimpse.as_mut().unwrap().waiting = waiting(0, Some(lost));
+    assert!(told(&evidence).contains("a create was sent and not answered"), "{}", told(&evidence));
 }

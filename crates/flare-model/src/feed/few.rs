@@ -29,14 +29,19 @@ pub(super) struct Sets {
     pub unjudged: RoaringTreemap,
     /// Documents that wait, or are in flight with a standing, and of which more than one revision may be owed.
     pub more: BTreeSet<Ordinal>,
+    /// Documents of which there is a [note](super::Note).
+    pub noted: RoaringTreemap,
+    /// Those of them that the client was not told of because of its own expressions.
+    pub untold: RoaringTreemap,
 }
 
 impl Sets {
     fn is_empty(&self) -> bool {
-        let Sets { extras, outran, doubt, dead, again, unrecorded, unjudged, more } = self;
+        let Sets { extras, outran, doubt, dead, again, unrecorded, unjudged, more, noted, untold } = self;
         let bitmaps = doubt.is_empty() && dead.is_empty() && unjudged.is_empty();
+        let notes = noted.is_empty() && untold.is_empty();
         let lists = extras.is_empty() && outran.is_empty() && again.is_empty();
-        bitmaps && lists && unrecorded.is_empty() && more.is_empty()
+        bitmaps && notes && lists && unrecorded.is_empty() && more.is_empty()
     }
 }
 

@@ -70,7 +70,7 @@ impl Feed {
             // It may have arrived all the same.
             Verdict::Retry { doubtful: true, .. }
             | Verdict::GiveUp { doubtful: true, .. }
-            | Verdict::Discarded { doubtful: true } => None,
+            | Verdict::Discarded { doubtful: true, .. } => None,
             Verdict::Retry { .. } | Verdict::GiveUp { .. } | Verdict::Discarded { .. } => return None,
         };
         self.keep(attempt.ordinal, state.clone());
@@ -171,9 +171,11 @@ mod tests {
             replay: 0,
             attempts: 0,
             first_attempt_at: None,
+            unheard: false,
         };
-        let kept =
-            |feed: &mut Feed, doubtful| feed.keep_as(&attempt, &Verdict::Discarded { doubtful }, || state(2));
+        let kept = |feed: &mut Feed, doubtful| {
+            feed.keep_as(&attempt, &Verdict::Discarded { doubtful, story: None }, || state(2))
+        };
         assert_eq!(kept(&mut feed, false), None);
         assert_eq!(kept(&mut feed, true), Some(None), "no patch is built on what it may not have any more");
     }

@@ -1,7 +1,7 @@
 //! A row comes in, from the reader or for a retry; a request to send comes out, or nothing.
 
 use super::rule::Rule;
-use super::{Action, Attempt, Feed, Interest, Met, Open, TRANSITION, decide};
+use super::{Action, Attempt, Feed, Interest, Left, Met, Open, TRANSITION, decide};
 use crate::document::Row;
 use crate::ids::Seq;
 
@@ -98,13 +98,16 @@ impl Feed {
 
     /// Decides about a row and opens the attempt, or settles the row with nothing to send.
     pub(super) fn begin(&mut self, row: &Row, interest: &mut impl Interest) -> Option<Attempt> {
+        let unheard = self.may_have_been_sent(row);
         let doubt = self.judged(row);
         let held = self.held.contains(row.ordinal.0);
         if row.seq > self.read {
             self.few.make().outran.insert(row.ordinal, row.seq);
         }
+        // What is asked for again the client has, unless something else is known of it.
+        let again = self.waiting.get(&row.ordinal).is_some_and(|s| s.seq == row.seq && s.replay != 0);
         let Some(wanted) = self.wants(row, interest) else {
-            self.leave_as_is(row, doubt);
+            self.leave_as_is(row, doubt, (!again).then_some(Left::Unclear), unheard);
             return None;
         };
         // What is said of an older change, how often it was tried and which replay wanted it, is not said of
@@ -113,14 +116,20 @@ impl Feed {
         let asked = self.waiting.get(&row.ordinal).filter(|standing| standing.seq == row.seq || own);
         let asked = asked.map_or(0, |standing| standing.replay);
         let told = asked == TRANSITION && self.rules.keeps(Rule::TransitionOnly);
-        let action = decide(wanted, held, doubt).filter(|action| !(told && *action == Action::Update));
+        let decided = decide(wanted, held, doubt);
+        let action = decided.filter(|action| !(told && *action == Action::Update));
         let Some(action) = action else {
             self.clear_standing(row.ordinal);
+            if decided.is_none() {
+                self.unnote(row.ordinal);
+            }
             self.settle_with_nothing(row);
             return None;
         };
-        if interest.tells(action) != Some(true) {
-            self.leave_as_is(row, doubt);
+        let tells = interest.tells(action);
+        if tells != Some(true) {
+            let left = if tells.is_some() { Left::HeldBack } else { Left::Unclear };
+            self.leave_as_is(row, doubt, (!again).then_some(left), unheard);
             return None;
         }
         // Unless a standing does, a hole has to hold the cursor below this attempt until it is settled. There is
@@ -137,6 +146,7 @@ impl Feed {
             replay: if asked == TRANSITION { 0 } else { asked },
             attempts: trouble.map_or(0, |trouble| trouble.attempts),
             first_attempt_at: trouble.map(|trouble| trouble.first_attempt_at),
+            unheard: unheard || trouble.is_some_and(|trouble| trouble.unheard),
         };
         let open = Open { seq: row.seq, action, replay: asked, newer: None, leased: false };
         self.open.insert(row.ordinal, open);
@@ -152,7 +162,10 @@ impl Feed {
     }
 
     /// Nothing is sent and nothing changes: neither what the client has nor any doubt about it.
-    fn leave_as_is(&mut self, row: &Row, doubt: bool) {
+    fn leave_as_is(&mut self, row: &Row, doubt: bool, left: Option<Left>, unheard: bool) {
+        if let Some(left) = left {
+            self.note_untold(row, left, unheard);
+        }
         self.clear_standing(row.ordinal);
         if doubt && self.rules.keeps(Rule::UntoldKeepsDoubt) {
             self.keep_doubt(row.ordinal, row.seq);

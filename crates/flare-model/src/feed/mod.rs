@@ -22,6 +22,7 @@ mod kept;
 mod lease;
 mod meet;
 mod moments;
+mod notes;
 mod open;
 mod pending;
 mod record;
@@ -47,6 +48,7 @@ pub use glimpse::{ClientHas, Flight, Glimpse};
 pub use history::Next;
 pub use interest::{Everything, Interest};
 pub use kept::Kept;
+pub use notes::{Left, Note};
 pub use record::{Ahead, Failure, Receipt, Record, Saved, Sweep, SweepKind, Taken, Tally};
 pub use standing::{Standing, State, TRANSITION, Trouble, Verdict};
 pub use sweep::Filled;
@@ -124,6 +126,8 @@ pub struct Attempt {
     pub attempts: u32,
     /// When the first of them began.
     pub first_attempt_at: Option<Timestamp>,
+    /// Whether one of them, or one before a crash, was sent and not answered: the client may have this revision.
+    pub unheard: bool,
 }
 
 /// What the reader is told about the row it met.

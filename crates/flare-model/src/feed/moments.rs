@@ -113,6 +113,8 @@ mod tests {
             status: Some(503),
             error: None,
             response: None,
+            unheard: false,
+            has: None,
         });
         feed.settle(Ordinal(0), Verdict::Retry { due: at(4), doubtful: false, trouble });
         feed.tally_mut().last_failure =

@@ -83,7 +83,8 @@ impl Feed {
         let issued = saved.issued.max(saved.judging);
         let issued = if rules.keeps(Rule::NotBeyondHead) { issued.min(head) } else { issued };
         let needed = issued > saved.cursor || ahead.horizon > saved.cursor;
-        let sets = Sets { extras, doubt, dead: saved.dead, unjudged, more, ..Sets::default() };
+        let (dead, noted, untold) = (saved.dead, saved.noted, saved.untold);
+        let sets = Sets { extras, doubt, dead, unjudged, more, noted, untold, ..Sets::default() };
         let judge = Judge { cursor: saved.cursor, issued, ahead, done, until: None };
         Feed {
             read: saved.cursor,
@@ -127,6 +128,7 @@ impl Feed {
         }
         let standings = saved.standings.iter().map(|standing| standing.ordinal);
         feed.delta.standings = standings.chain(saved.dead.iter().map(Ordinal)).collect();
+        feed.delta.notes = saved.noted.iter().map(|ordinal| (Ordinal(ordinal), None)).collect();
         feed
     }
 
@@ -143,6 +145,7 @@ impl Feed {
             held: std::mem::take(&mut self.held),
             standings: std::mem::take(&mut self.waiting).into_values().collect(),
             dead: &self.few.dead | &self.few.doubt,
+            noted: self.few.noted.clone(),
             since: self.since,
             tally: std::mem::take(&mut self.tally),
             life: self.life,
@@ -157,6 +160,7 @@ impl Feed {
             self.delta.held.extend(pending.held.keys().map(|ordinal| (*ordinal, false)));
             self.delta.standings.extend(&pending.standings);
         }
+        self.delta.notes.extend(pending.notes.keys().map(|ordinal| (*ordinal, None)));
     }
 
     /// The reader has met every row there is.
@@ -225,16 +229,12 @@ impl Feed {
     /// Whether the client may lack what it holds or have what it does not. Judged once and then remembered.
     pub(super) fn judged(&mut self, row: &Row) -> bool {
         let ordinal = row.ordinal.0;
-        let held = self.held.contains(ordinal);
-        let standing = self.waiting.get(&row.ordinal).map(Standing::owed_from);
-        let mut doubt = self.judged_by_cursor(row, held, standing) | self.few.doubt.contains(ordinal);
-        if self.few.take_unjudged(ordinal)
-            && let Some(seq) = standing
+        let doubt = self.judgement(row);
+        self.few.take_unjudged(ordinal);
+        if let Some(judge) = &mut self.judge
+            && (judge.until.is_none() || !self.rules.keeps(Rule::JudgeNoFurther))
         {
-            let reborn = row.before >= seq && self.rules.keeps(Rule::BeforeStanding);
-            // It may have left and come back, and the delete between may have been sent.
-            let left = self.is_selective() && self.rules.keeps(Rule::SelectiveStanding);
-            doubt |= !held || row.deleted || reborn || left;
+            judge.done.insert(ordinal);
         }
         if doubt {
             self.few.make().doubt.insert(ordinal);
@@ -242,15 +242,46 @@ impl Feed {
         doubt
     }
 
-    fn judged_by_cursor(&mut self, row: &Row, held: bool, standing: Option<Seq>) -> bool {
+    /// What [`Feed::judged`] says, or will say when the reader or a retry comes to this row.
+    pub(super) fn judgement(&self, row: &Row) -> bool {
+        let ordinal = row.ordinal.0;
+        let held = self.held.contains(ordinal);
+        let standing = self.waiting.get(&row.ordinal).map(Standing::owed_from);
+        let mut doubt = self.judgement_by_cursor(row, held, standing) | self.few.doubt.contains(ordinal);
+        if let Some(seq) = standing.filter(|_| self.few.unjudged.contains(ordinal)) {
+            let reborn = row.before >= seq && self.rules.keeps(Rule::BeforeStanding);
+            // It may have left and come back, and the delete between may have been sent.
+            let left = self.is_selective() && self.rules.keeps(Rule::SelectiveStanding);
+            doubt |= !held || row.deleted || reborn || left;
+        }
+        doubt
+    }
+
+    /// Whether a life before this one may have sent this very change, and nothing of that is known. For people: what
+    /// follows from it is for [`Feed::judged`] to say.
+    pub(super) fn may_have_been_sent(&self, row: &Row) -> bool {
+        let (ordinal, judge) = (row.ordinal.0, self.judge.as_deref());
+        let marked = judge.is_some_and(|judge| row.seq <= judge.issued);
+        match self.waiting.get(&row.ordinal) {
+            Some(standing) => {
+                self.few.unjudged.contains(ordinal) && (standing.owed_from() == row.seq || marked)
+            }
+            None => judge.is_some_and(|judge| {
+                let settled = row.seq <= judge.cursor || judge.ahead.contains(row.seq);
+                marked && !settled && judge.until.is_none() && !judge.done.contains(ordinal)
+            }),
+        }
+    }
+
+    fn judgement_by_cursor(&self, row: &Row, held: bool, standing: Option<Seq>) -> bool {
         let selective = self.is_selective();
-        let Some(judge) = &mut self.judge else { return false };
+        let Some(judge) = &self.judge else { return false };
         // At the tail every document was met, or had not changed since the recorded cursor. What is judged
         // later is judged wrongly, and nothing would keep the judgement over the next crash.
         if judge.until.is_some() && self.rules.keeps(Rule::JudgeNoFurther) {
             return false;
         }
-        if !judge.done.insert(row.ordinal.0) && self.rules.keeps(Rule::JudgeOnce) {
+        if judge.done.contains(row.ordinal.0) && self.rules.keeps(Rule::JudgeOnce) {
             return false;
         }
         // A standing says itself what may have been sent: it was made when the document had been judged, with the

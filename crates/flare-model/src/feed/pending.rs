@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 
-use super::Standing;
+use super::{Note, Standing};
 use crate::ids::{Ordinal, Seq};
 
 /// What changed since the last record was taken, and what the one under way will have made durable.
@@ -16,6 +16,8 @@ pub(super) struct Delta {
     /// Dead letters are not kept in memory: this is the way of one to the ledger.
     pub dead: BTreeMap<Ordinal, Standing>,
     pub doubtful: BTreeMap<Ordinal, Seq>,
+    /// Notes on their way to the ledger; nothing for one that goes.
+    pub notes: BTreeMap<Ordinal, Option<Note>>,
     /// The mark that the next record is to have, unless the one in force is higher.
     pub issue: Seq,
     /// A record was taken and is not durable yet: there is no other before it is.
@@ -39,6 +41,7 @@ static NOTHING: Delta = Delta {
     standings: BTreeSet::new(),
     dead: BTreeMap::new(),
     doubtful: BTreeMap::new(),
+    notes: BTreeMap::new(),
     issue: Seq(0),
     under_way: None,
 };
@@ -53,7 +56,8 @@ impl Pending {
     pub fn settle(&mut self) {
         let delta: &Delta = self;
         let lists = delta.held.is_empty() && delta.standings.is_empty() && delta.under_way.is_none();
-        if !delta.dirty && lists && delta.dead.is_empty() && delta.doubtful.is_empty() {
+        let aside = delta.dead.is_empty() && delta.doubtful.is_empty() && delta.notes.is_empty();
+        if !delta.dirty && lists && aside {
             self.0 = None;
         }
     }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use roaring::RoaringTreemap;
 
+#[cfg(doc)]
+use super::Left;
 use super::open::LeftToJudge;
 use super::pending::UnderWay;
 use super::rule::Rule;
-use super::{Feed, Filtering, Kept, Standing, State};
+use super::{Feed, Filtering, Kept, Note, Standing, State};
 use crate::ids::{Ordinal, Seq};
 use crate::time::Timestamp;
 
@@ -136,6 +138,10 @@ pub struct Record {
     pub forgotten: Vec<Ordinal>,
     /// What is kept for filters, whole; absent where there never was one.
     pub filtering: Option<Box<Filtering>>,
+    /// Notes to write, one at most for each document.
+    pub notes: Vec<Note>,
+    /// Documents whose note goes.
+    pub unnoted: Vec<Ordinal>,
 }
 
 /// What the ledger knows of a feed: where a new life of it begins.
@@ -171,6 +177,10 @@ pub struct Saved {
     pub life: u64,
     /// As last recorded.
     pub filtering: Option<Box<Filtering>>,
+    /// Documents of which there is a note: ordinals only, they may be many.
+    pub noted: RoaringTreemap,
+    /// Those of them whose note does not [lag](Left::lags).
+    pub untold: RoaringTreemap,
     /// The log was not the one this feed's numbers belong to (a restore, a lost tail): nothing of it can be
     /// believed but that the client may have anything. It stays so until the first record after that is
     /// durable, however often the feed is opened meanwhile and however far the log has grown.
@@ -261,13 +271,19 @@ impl Feed {
                 record.cleared.push(ordinal);
             }
         }
+        for (ordinal, note) in std::mem::take(&mut self.delta.notes) {
+            match note {
+                Some(note) => record.notes.push(note),
+                None => record.unnoted.push(ordinal),
+            }
+        }
         (record.cursor, record.ahead) = self.recorded_position();
         record.since = self.since;
         record.sweep = self.sweep.as_deref().cloned();
         record.tally = self.tally.clone();
         record.filtering = self.filtering.clone();
         self.record_states(&mut record);
-        let gone = record.dropped.iter().chain(&record.cleared).copied().collect();
+        let gone = record.dropped.iter().chain(&record.cleared).chain(&record.unnoted).copied().collect();
         self.delta.under_way = Some(UnderWay { issued, documents: self.few.unrecorded.clone(), gone });
         Some(Taken { record, receipt: Receipt(()) })
     }
@@ -302,7 +318,7 @@ impl Feed {
         needed.extend(self.waiting.keys().map(|ordinal| ordinal.0));
         if self.rules.keeps(Rule::NeededUntilDurable) {
             let gone = self.delta.under_way.iter().flat_map(|under_way| &under_way.gone);
-            let changed = self.delta.held.keys().chain(&self.delta.standings);
+            let changed = self.delta.held.keys().chain(&self.delta.standings).chain(self.delta.notes.keys());
             needed.extend(changed.chain(gone).map(|ordinal| ordinal.0));
         }
         needed

@@ -1,7 +1,7 @@
 //! The end of an attempt: a verdict comes in; bits, doubt, standing and holes change together.
 
 use super::rule::Rule;
-use super::{Action, Feed, Open, Settled, Standing, State, Trouble, Verdict};
+use super::{Action, Feed, Left, Note, Open, Settled, Standing, State, TRANSITION, Trouble, Verdict};
 use crate::ids::{Ordinal, Seq};
 use crate::time::Timestamp;
 
@@ -25,11 +25,13 @@ impl Feed {
             Verdict::Delivered => {
                 self.set_held(ordinal, open.action != Action::Delete);
                 self.clear_standing_up_to(ordinal, open.seq);
+                self.unnote(ordinal);
             }
-            Verdict::Discarded { doubtful } => {
+            Verdict::Discarded { doubtful, story } => {
                 self.mark_doubt(ordinal, &open, doubtful);
                 let doubt = self.few.doubt.contains(ordinal.0);
                 self.clear_standing_up_to(ordinal, open.seq);
+                self.note_discard(ordinal, &open, story);
                 if doubt && self.rules.keeps(Rule::DiscardKeepsDoubt) {
                     self.keep_doubt(ordinal, open.seq);
                 }
@@ -70,6 +72,30 @@ impl Feed {
             }
             None => Settled::Done,
         }
+    }
+
+    /// The client asked to drop a change. One that was only sent again it has all the same.
+    fn note_discard(&mut self, ordinal: Ordinal, open: &Open, mut story: Option<Box<Trouble>>) {
+        let has = open.replay != 0
+            && open.action == Action::Update
+            && !self.few.noted.contains(ordinal.0)
+            && !self.few.doubt.contains(ordinal.0);
+        // A replay takes the place of what was owed, and knows nothing of how that went.
+        let unsure = open.replay != 0 && self.few.noted.contains(ordinal.0);
+        if let Some(story) = story.as_mut().filter(|_| unsure) {
+            story.unheard = true;
+        }
+        let leaves = open.replay == TRANSITION && open.action == Action::Delete;
+        let left = if leaves && self.has_settled(ordinal) { Left::LeaveDiscarded } else { Left::Discarded };
+        if !has {
+            self.note(Note { ordinal, seq: open.seq, left, story });
+        }
+    }
+
+    /// Whether the client has the newest change of a document that is settled, for sure.
+    pub(super) fn has_settled(&self, ordinal: Ordinal) -> bool {
+        let n = ordinal.0;
+        self.held.contains(n) && !self.few.doubt.contains(n) && !self.few.noted.contains(n)
     }
 
     /// While the reader is more than `window` changes beyond the oldest hole, that hole becomes a standing, so

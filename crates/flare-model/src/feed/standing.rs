@@ -89,6 +89,12 @@ pub struct Trouble {
     pub error: Option<String>,
     /// The beginning of the last answer's body.
     pub response: Option<String>,
+    /// Whether one of them was sent and not answered: the client may have this revision.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unheard: bool,
+    /// The revision that the client has, as the origin wrote it, where that was known when they ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub has: Option<String>,
 }
 
 /// What the owner of a feed decided after an attempt.
@@ -100,6 +106,8 @@ pub enum Verdict {
     Discarded {
         /// Whether the client may have processed an earlier request of the same attempt, whose connection broke.
         doubtful: bool,
+        /// What to remember, for people.
+        story: Option<Box<Trouble>>,
     },
     /// Try again at `due`.
     Retry {

@@ -4,7 +4,7 @@
 //! carries them is durable, like every other retry, so a crash in the middle needs no rule of its own.
 
 use super::rule::Rule;
-use super::{Action, Feed, Interest, Standing, State, Sweep, SweepKind, decide};
+use super::{Action, Feed, Interest, Left, Note, Standing, State, Sweep, SweepKind, TRANSITION, decide};
 use crate::document::Row;
 use crate::ids::{Ordinal, Seq};
 use crate::time::Timestamp;
@@ -18,6 +18,43 @@ pub enum Filled {
     Passed,
     /// It is in flight, or the reader has yet to decide on it: come back to the same row later.
     Blocked,
+}
+
+/// What a feed knows of a document that a sweep meets.
+pub(super) struct MetBySweep {
+    pub held: bool,
+    pub doubt: bool,
+    pub waits: bool,
+    pub dead: bool,
+    /// It was accepted before what a replay goes over.
+    pub old: bool,
+}
+
+impl MetBySweep {
+    /// Whether a sweep takes it. `wants` says whether the client is to have it; where nobody can tell, the client is left
+    /// as it is.
+    pub fn is_wanted(&self, kind: SweepKind, row: &Row, wants: impl FnOnce() -> Option<bool>) -> bool {
+        let MetBySweep { held, doubt, waits, dead, old } = *self;
+        match kind {
+            SweepKind::Beginning => !row.deleted && !held && !waits && !dead && wants() == Some(true),
+            SweepKind::Replay { .. } => {
+                !old && wants().and_then(|wants| decide(wants, held, doubt)).is_some()
+            }
+            // What waits is decided under the new filter anyway. A dead letter stays one, whichever filter it was
+            // given up under; unless there is nothing to send any more, then it goes.
+            SweepKind::Filter if waits => false,
+            SweepKind::Filter => match wants() {
+                Some(true) => !dead && decide(true, held, doubt) == Some(Action::Create),
+                Some(false) => dead != decide(false, held, doubt).is_some(),
+                None => false,
+            },
+        }
+    }
+}
+
+/// Whether a replay leaves out what was accepted then.
+pub(super) fn is_old(kind: SweepKind, updated_at: Timestamp) -> bool {
+    matches!(kind, SweepKind::Replay { since } if updated_at < since)
 }
 
 impl Feed {
@@ -64,24 +101,8 @@ impl Feed {
         let doubt = self.few.doubt.contains(row.ordinal.0);
         let waits = self.waiting.contains_key(&row.ordinal);
         let dead = self.few.dead.contains(row.ordinal.0);
-        // Where nobody can tell, the client is left as it is.
-        let wanted = match sweep.kind {
-            SweepKind::Beginning => {
-                !row.deleted && !held && !waits && !dead && self.wants(row, interest) == Some(true)
-            }
-            SweepKind::Replay { since } => {
-                let action = |wants| decide(wants, held, doubt);
-                updated_at >= since && self.wants(row, interest).and_then(action).is_some()
-            }
-            // What waits is decided under the new filter anyway. A dead letter stays one, whichever filter it was
-            // given up under; unless there is nothing to send any more, then it goes.
-            SweepKind::Filter if waits => false,
-            SweepKind::Filter => match self.wants(row, interest) {
-                Some(true) => !dead && decide(true, held, doubt) == Some(Action::Create),
-                Some(false) => dead != decide(false, held, doubt).is_some(),
-                None => false,
-            },
-        };
+        let met = MetBySweep { held, doubt, waits, dead, old: is_old(sweep.kind, updated_at) };
+        let wanted = met.is_wanted(sweep.kind, row, || self.wants(row, interest));
         let replay = sweep.replay;
         let counted =
             matches!(sweep.kind, SweepKind::Replay { since } if updated_at >= since && !row.deleted);
@@ -118,6 +139,7 @@ impl Feed {
             return self.request_with_those_before(row.ordinal, replay, now);
         }
         self.judged(row);
+        self.note_asked(row);
         let standing = Standing {
             ordinal: row.ordinal,
             seq: row.seq,
@@ -156,19 +178,54 @@ impl Feed {
         self.few.take_unjudged(ordinal.0);
         self.few.take_more(&ordinal);
         self.clear_standing(ordinal);
+        self.unnote(ordinal);
         self.set_held(ordinal, false);
         self.delta.dirty = true;
         true
     }
 
-    /// Drops a dead letter. What the client has, and any doubt about it, stays as it is.
-    pub fn drop_dead(&mut self, ordinal: Ordinal, seq: Seq) -> bool {
+    /// What is asked for again takes the place of what was owed or given up, and with it goes how that went.
+    fn note_asked(&mut self, row: &Row) {
+        let (ordinal, seq) = (row.ordinal, row.seq);
+        let unheard = |standing: &Standing| standing.trouble.as_ref().is_some_and(|trouble| trouble.unheard);
+        let says_more = self.waiting.get(&ordinal).is_some_and(unheard);
+        if self.few.noted.contains(ordinal.0) && !self.few.untold.contains(ordinal.0) && !says_more {
+            return;
+        }
+        let waiting = self.waiting.get(&ordinal).filter(|standing| {
+            standing.replay == 0 || standing.seq != seq || says_more && self.few.noted.contains(ordinal.0)
+        });
+        if waiting.is_none() && !self.few.dead.contains(ordinal.0) {
+            return;
+        }
+        let story =
+            waiting.filter(|standing| standing.seq == seq).and_then(|standing| standing.trouble.clone());
+        self.note(Note { ordinal, seq, left: Left::Asked, story });
+    }
+
+    /// Drops the dead letter of a document, as the ledger has it where that is at hand. What the client has, and any doubt
+    /// about it, stays as it is.
+    pub fn drop_dead(&mut self, ordinal: Ordinal, seq: Seq, letter: Option<Standing>) -> bool {
         if !self.few.take_dead(ordinal.0) {
             return false;
         }
-        self.delta.dead.remove(&ordinal);
+        // The one that the ledger does not have yet is the newer one.
+        let letter = self.delta.dead.remove(&ordinal).or(letter);
+        let seq = letter.as_ref().map_or(seq, |letter| letter.seq);
         if self.few.doubt.contains(ordinal.0) {
             self.delta.doubtful.insert(ordinal, seq);
+        }
+        // A replay sends what the client may have: it has that, unless something else is known.
+        let replayed = letter.as_ref().is_some_and(|letter| !matches!(letter.replay, 0 | TRANSITION));
+        let has = replayed && self.held.contains(ordinal.0) && !self.few.doubt.contains(ordinal.0);
+        let unheard =
+            letter.as_ref().and_then(|letter| letter.trouble.as_ref()).is_some_and(|story| story.unheard);
+        let noted = self.few.noted.contains(ordinal.0) && !self.few.untold.contains(ordinal.0);
+        if !has && (!noted || unheard) || noted && unheard {
+            let leaves = letter.as_ref().is_some_and(|letter| letter.replay == TRANSITION);
+            let left = if leaves && self.has_settled(ordinal) { Left::LeaveDropped } else { Left::Dropped };
+            let story = letter.and_then(|letter| letter.trouble);
+            self.note(Note { ordinal, seq, left, story });
         }
         self.delta.standings.insert(ordinal);
         self.delta.dirty = true;

@@ -15,6 +15,7 @@ mod pattern;
 mod re2;
 mod read;
 mod run;
+mod seen;
 mod tree;
 mod value;
 
@@ -116,6 +117,11 @@ impl Filter {
     /// The result for a document.
     pub fn decide(&self, inputs: &Inputs<'_>) -> Result<bool, EvaluationError> {
         run::decide(&self.expr, inputs).map_err(|fault| EvaluationError(fault.to_string()))
+    }
+
+    /// The values that it mentions, each with how it is written there: for people who ask why it decided so.
+    pub fn seen(&self, inputs: &Inputs<'_>) -> Vec<(String, String)> {
+        seen::seen(&self.expr, inputs)
     }
 }
 

@@ -75,6 +75,11 @@ pub(super) fn decide<'a>(expr: &'a Expr, inputs: &'a Inputs<'a>) -> Result<bool,
     }
 }
 
+/// The value of a part of an expression.
+pub(super) fn value<'a>(expr: &'a Expr, inputs: &'a Inputs<'a>) -> Result<Value<'a>, Fault<'a>> {
+    Run { inputs, budget: Budget(BUDGET) }.value(expr)
+}
+
 pub(super) struct Run<'a> {
     inputs: &'a Inputs<'a>,
     pub(super) budget: Budget,

@@ -102,6 +102,8 @@ pub fn show_opened(opened: Opened) -> String {
         tally,
         life,
         filtering,
+        noted,
+        untold,
         strange,
     } = saved;
     standings.sort_by_key(|standing| standing.ordinal);
@@ -110,7 +112,7 @@ pub fn show_opened(opened: Opened) -> String {
     format!(
         "feed {} of {head}: cursor {cursor} issued {issued} judging {judging} {unjudged:?} {judged:?} {ahead:?} held {held:?} {standings:?} \
          dead {dead:?} in doubt {dead_in_doubt:?} since {since:?} {sweep:?} {tally:?} life {life} {filtering:?} \
-         strange {strange}",
+         noted {noted:?} {untold:?} strange {strange}",
         feed.lane
     )
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use flare_model::document::{Document, Intent, Outcome, Write};
+use flare_model::document::{Document, Intent, Outcome, Row, Write};
 use flare_model::feed::{Record, Saved, Standing};
 use flare_model::ids::{FeedId, LaneId, Ordinal, ResourceNumber, Seq, SubscriptionNumber};
 use flare_model::revision::Revision;
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use super::{Factory, Instance};
 use crate::catalog::{Entity, EntityKind, NewEntity, Start};
-use crate::documents::{LaneState, ScanLane, Witness};
+use crate::documents::{Changed, LaneState, Newest, ScanLane, Witness};
 use crate::error::{ErrorKind, Result};
 use crate::ledger::{FeedWrite, Opened};
 use crate::{Conflict, Store};
@@ -227,7 +227,7 @@ pub fn assert_fenced<T: std::fmt::Debug>(result: Result<T>) {
 /// A witness that remembers. Bound: the changes of one behaviour.
 #[derive(Default)]
 pub struct Recorder {
-    heard: Mutex<Vec<Document>>,
+    heard: Mutex<Vec<Changed>>,
 }
 
 impl Recorder {
@@ -240,12 +240,32 @@ impl Recorder {
 
     /// All that was heard of a lane so far, in the order in which it was.
     pub fn heard(&self, lane: LaneId) -> Vec<Document> {
-        self.heard.lock().iter().filter(|document| document.lane == lane).cloned().collect()
+        let heard = self.heard.lock();
+        let documents = heard.iter().map(|changed| &changed.document);
+        documents.filter(|document| document.lane == lane).cloned().collect()
+    }
+
+    /// Which changes of a lane are the newest of their documents, by what was heard: each takes the place of the one
+    /// that it says it does.
+    pub fn newest(&self, lane: LaneId) -> Newest {
+        let mut newest = Newest::default();
+        let heard = self.heard.lock();
+        for Changed { document, replaced } in heard.iter().filter(|changed| changed.document.lane == lane) {
+            let Row { seq, deleted, .. } = document.row;
+            let known = newest.seqs.remove(replaced.0);
+            assert_eq!(known, *replaced != Seq(0), "{seq} takes the place of one that is there");
+            newest.tombstones.remove(replaced.0);
+            newest.seqs.insert(seq.0);
+            if deleted {
+                newest.tombstones.insert(seq.0);
+            }
+        }
+        newest
     }
 }
 
 impl Witness for Recorder {
-    fn committed(&self, changes: Vec<Document>) {
+    fn committed(&self, changes: Vec<Changed>) {
         self.heard.lock().extend(changes);
     }
 }

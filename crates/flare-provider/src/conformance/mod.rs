@@ -17,6 +17,7 @@ pub mod feeds;
 pub mod fixture;
 pub mod history;
 pub mod keys;
+pub mod notes;
 pub mod races;
 pub mod random;
 pub mod read;
@@ -126,6 +127,7 @@ macro_rules! each_behaviour {
                 a_scan_stops_at_upto_and_says_so,
                 a_scan_beyond_the_head_is_empty,
                 lanes_are_counted,
+                the_newest_changes_are_those_that_nothing_has_replaced,
             ]
             tombstones: [
                 the_tombstones_that_would_go_are_listed,
@@ -181,6 +183,12 @@ macro_rules! each_behaviour {
                 dead_and_waiting_are_listed_apart,
                 a_list_of_standings_has_pages_and_a_total,
                 standings_go_with_their_subscription,
+            ]
+            notes: [
+                a_note_comes_back_as_it_was_written,
+                a_note_is_replaced_and_taken_back_with_its_record,
+                a_refused_record_writes_no_note,
+                notes_go_with_their_subscription,
             ]
             states: [
                 a_state_comes_back_as_it_was_kept,

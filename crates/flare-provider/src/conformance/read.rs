@@ -2,10 +2,12 @@
 
 use flare_model::document::Document;
 use flare_model::ids::{LaneId, Ordinal, ResourceNumber, Seq};
+use flare_model::time::Timestamp;
+use roaring::RoaringTreemap;
 
 use super::Factory;
 use super::fixture::*;
-use crate::documents::{LaneState, Page, ScanLane};
+use crate::documents::{LaneState, Newest, Page, ScanLane};
 
 /// A lane of ten documents at the seqs 1 to 10, of which 2, 3 and 7 then changed again, and 5 was deleted: the
 /// log is 1, 4, 6, 8, 9, 10, 11 (2), 12 (3), 13 (7), 14 (5, deleted).
@@ -170,4 +172,33 @@ pub async fn lanes_are_counted(factory: &dyn Factory) {
         [state(users, 16, 9, 1), state(lane(&orders, 0), 0, 0, 0), state(lane(&orders, 1), 3, 2, 1)];
     assert_eq!(lanes, expected);
     assert_eq!(stage.document(users, &url(5)).await.row.ordinal, Ordinal(4));
+}
+
+/// As a witness has heard it, after tombstones were removed and in the next life of the process too.
+pub async fn the_newest_changes_are_those_that_nothing_has_replaced(factory: &dyn Factory) {
+    let stage = Stage::fresh(factory).await;
+    let lane = lane(&stage.resource("users", 2).await, 1);
+    let recorder = Recorder::over(&stage.store);
+    for round in 1..6 {
+        stage.commit((0..20 * round).map(|n| put(lane, &url(n), round as i64)).collect()).await;
+        stage.commit((0..20).step_by(3).map(|n| delete(lane, &url(n), Some(round as i64))).collect()).await;
+    }
+    stage.commit((30..34).map(|n| delete(lane, &url(n), None)).collect()).await;
+    let mut expected = recorder.newest(lane);
+    let newest = async |stage: &Stage| stage.store.documents.newest(lane).await.expect("read");
+    assert_eq!(newest(&stage).await, expected);
+    let stage = stage.crash().await;
+    assert_eq!(newest(&stage).await, expected);
+    let late = Timestamp::from_millis(NOW.millis() + 1);
+    let documents = &stage.store.documents;
+    let removed = documents.remove_tombstones(lane, Seq(u64::MAX), late, &RoaringTreemap::new(), 5).await;
+    assert_eq!(removed.expect("removed"), 5);
+    for _ in 0..5 {
+        let oldest = expected.tombstones.min().expect("there are more");
+        expected.tombstones.remove(oldest);
+        expected.seqs.remove(oldest);
+    }
+    assert_eq!(newest(&stage).await, expected);
+    let elsewhere = LaneId { index: 0, ..lane };
+    assert_eq!(stage.store.documents.newest(elsewhere).await.expect("read"), Newest::default());
 }

@@ -47,6 +47,8 @@ fn trouble() -> Trouble {
         status: Some(599),
         error: None,
         response: Some("<h1>\u{0}\"kaputt\" \u{1F525}</h1>\r\n".to_owned()),
+        unheard: true,
+        has: Some("2026-01-02".to_owned()),
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use flare_model::document::{Document, Write};
-use flare_model::feed::{Kept, Standing};
+use flare_model::feed::{Kept, Note, Standing};
 use flare_model::ids::{FeedId, LaneId, Ordinal, Seq};
 use flare_model::time::Timestamp;
 use roaring::RoaringTreemap;
@@ -20,7 +20,7 @@ pub use plan::{Fault, Odds, Plan};
 
 use crate::Store;
 use crate::catalog::{Catalog, Entity, EntityKind, NewEntity};
-use crate::documents::{Committed, Documents, LaneState, OlderRevision, Page, ScanLane, Witness};
+use crate::documents::{Committed, Documents, LaneState, Newest, OlderRevision, Page, ScanLane, Witness};
 use crate::error::{ProviderError, Result};
 use crate::ledger::{FeedWrite, Ledger, ListStandings, Opened};
 
@@ -161,6 +161,10 @@ impl Documents for Faulty {
         self.meet("documents.remove_revisions", call).await
     }
 
+    async fn newest(&self, lane: LaneId) -> Result<Newest> {
+        self.meet("documents.newest", self.inner.documents.newest(lane)).await
+    }
+
     async fn lanes(&self) -> Result<Vec<LaneState>> {
         self.meet("documents.lanes", self.inner.documents.lanes()).await
     }
@@ -210,6 +214,10 @@ impl Ledger for Faulty {
 
     async fn standing(&self, feed: FeedId, ordinal: Ordinal) -> Result<Option<Standing>> {
         self.meet("ledger.standing", self.inner.ledger.standing(feed, ordinal)).await
+    }
+
+    async fn note(&self, feed: FeedId, ordinal: Ordinal) -> Result<Option<Note>> {
+        self.meet("ledger.note", self.inner.ledger.note(feed, ordinal)).await
     }
 
     async fn state(&self, feed: FeedId, life: u64, ordinal: Ordinal) -> Result<Option<Kept>> {

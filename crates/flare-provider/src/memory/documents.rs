@@ -13,7 +13,9 @@ use roaring::RoaringTreemap;
 use super::Engine;
 use super::history::History;
 use crate::catalog::{Capture, MOST_UNSEEN};
-use crate::documents::{Committed, Documents, LaneState, OlderRevision, Page, ScanLane, Witness};
+use crate::documents::{
+    Changed, Committed, Documents, LaneState, Newest, OlderRevision, Page, ScanLane, Witness,
+};
 use crate::error::{Conflict, ProviderError, Result};
 
 /// All lanes of all resources.
@@ -95,7 +97,7 @@ impl Lane {
         found.take(limit).map(|document| (document.row.ordinal, document.row.seq)).collect()
     }
 
-    fn apply(&mut self, write: Write) -> Result<(Outcome, Option<Document>)> {
+    fn apply(&mut self, write: Write) -> Result<(Outcome, Option<Changed>)> {
         let current = self.by_url(&write.url);
         let next_seq = Seq(self.head.0 + 1);
         let known = current.map(|document| (&document.row, &document.revision));
@@ -107,7 +109,8 @@ impl Lane {
             }
             Effect::Change { outcome, row, revision, content } => (outcome, row, revision, content),
         };
-        match current.map(|document| document.row.seq) {
+        let moved = current.map(|document| document.row.seq);
+        match moved {
             Some(moved) => {
                 let replaced = self.remove(moved).filter(|_| self.keeps);
                 self.history.extend(replaced, row.seq, write.at);
@@ -118,7 +121,15 @@ impl Lane {
         let Write { lane, url, at: updated_at, .. } = write;
         let document = Document { lane, row, url, revision, updated_at, content };
         self.insert(document.clone());
-        Ok((outcome, Some(document)))
+        Ok((outcome, Some(Changed { document, replaced: moved.unwrap_or_default() })))
+    }
+
+    fn newest(&self) -> Newest {
+        let deleted = self.by_seq.values().filter(|document| document.row.deleted);
+        Newest {
+            seqs: self.by_seq.keys().map(|seq| seq.0).collect(),
+            tombstones: deleted.map(|document| document.row.seq.0).collect(),
+        }
     }
 
     fn insert(&mut self, document: Document) {
@@ -247,6 +258,11 @@ impl Documents for Engine {
         let mut durable = self.durable("documents.remove_revisions")?;
         let Some(lane) = durable.log.lanes.get_mut(&lane) else { return Ok(0) };
         Ok(revisions.iter().filter(|revision| lane.history.remove(revision)).count() as u64)
+    }
+
+    async fn newest(&self, lane: LaneId) -> Result<Newest> {
+        let durable = self.durable("documents.newest")?;
+        Ok(durable.log.lanes.get(&lane).map(Lane::newest).unwrap_or_default())
     }
 
     async fn lanes(&self) -> Result<Vec<LaneState>> {

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use flare_model::feed::{Ahead, Filtering, Kept, Record, Saved, Standing, State, Sweep, SweepKind, Tally};
+use flare_model::feed::{
+    Ahead, Filtering, Kept, Note, Record, Saved, Standing, State, Sweep, SweepKind, Tally,
+};
 use flare_model::ids::{FeedId, LaneId, Ordinal, Seq, SubscriptionNumber};
 use roaring::RoaringTreemap;
 
@@ -42,6 +44,7 @@ struct Feed {
     /// With the life that wrote them.
     kept: BTreeMap<Ordinal, (u64, Arc<Kept>)>,
     filtering: Option<Box<Filtering>>,
+    notes: BTreeMap<Ordinal, Note>,
 }
 
 impl Feeds {
@@ -72,6 +75,7 @@ impl Feeds {
             life: 0,
             kept: BTreeMap::new(),
             filtering: None,
+            notes: BTreeMap::new(),
         };
         self.by_id.insert(FeedId { subscription, lane: lane.index }, feed);
     }
@@ -116,10 +120,15 @@ impl Feed {
             self.kept.insert(ordinal, (record.life, state));
         }
         self.filtering = record.filtering;
+        for ordinal in record.unnoted {
+            self.notes.remove(&ordinal);
+        }
+        self.notes.extend(record.notes.into_iter().map(|note| (note.ordinal, note)));
     }
 
     fn saved(&self, incarnation: u64) -> Saved {
         let dead = || self.standings.values().filter(|standing| standing.state == State::GaveUp);
+        let notes = || self.notes.values();
         let alive = self.standings.values().filter(|standing| standing.state != State::GaveUp);
         Saved {
             cursor: self.cursor,
@@ -140,6 +149,8 @@ impl Feed {
             tally: self.tally.clone(),
             life: self.life,
             filtering: self.filtering.clone(),
+            noted: notes().map(|note| note.ordinal.0).collect(),
+            untold: notes().filter(|note| !note.left.lags()).map(|note| note.ordinal.0).collect(),
             strange: self.incarnation != incarnation,
         }
     }
@@ -218,6 +229,11 @@ impl Ledger for Engine {
     async fn standing(&self, feed: FeedId, ordinal: Ordinal) -> Result<Option<Standing>> {
         let durable = self.durable("ledger.standing")?;
         Ok(durable.feeds.by_id.get(&feed).and_then(|feed| feed.standings.get(&ordinal)).cloned())
+    }
+
+    async fn note(&self, feed: FeedId, ordinal: Ordinal) -> Result<Option<Note>> {
+        let durable = self.durable("ledger.note")?;
+        Ok(durable.feeds.by_id.get(&feed).and_then(|feed| feed.notes.get(&ordinal)).cloned())
     }
 
     async fn state(&self, feed: FeedId, life: u64, ordinal: Ordinal) -> Result<Option<Kept>> {

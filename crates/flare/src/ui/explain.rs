@@ -50,6 +50,7 @@ const OFFERED: usize = 50;
 
 struct Answer {
     verdict: &'static str,
+    next: String,
     tone: &'static str,
     client: String,
     href: String,
@@ -134,7 +135,7 @@ impl Offer {
 
 async fn explain(app: &App, url: &DocumentUrl, subscription: &Subscription) -> Done<Answer> {
     let id = subscription.id();
-    let Explanation { verdict, facts } = app.explain(url, id).await?;
+    let Explanation { verdict, next, facts } = app.explain(url, id).await?;
     let fact = |fact: flare_model::explain::Fact| Fact {
         about: about(fact.fact),
         at: fact.at.map(Moment),
@@ -143,6 +144,7 @@ async fn explain(app: &App, url: &DocumentUrl, subscription: &Subscription) -> D
     let (verdict, tone) = spoken(verdict);
     Ok(Answer {
         verdict,
+        next,
         tone,
         href: format!("/ui/subscriptions/{id}"),
         client: text::client(subscription),
@@ -164,6 +166,9 @@ fn spoken(verdict: Verdict) -> (&'static str, &'static str) {
         Verdict::Waiting => ("owed, and will be sent", "info"),
         Verdict::GaveUp => ("given up: it is a dead letter", "bad"),
         Verdict::InDoubt => ("whether the client has it is not known", "warn"),
+        Verdict::Discarded => ("the client asked to drop it, and does not have it", "warn"),
+        Verdict::Dropped => ("given up, and its dead letter was dropped", "warn"),
+        Verdict::HeldBack => ("its `when` holds it back", "muted"),
         Verdict::Delivered => ("the client has the newest state", "good"),
         Verdict::NotHeld => ("the client does not have it, and nothing is to be sent", "muted"),
     }
@@ -175,10 +180,12 @@ fn about(kind: flare_model::explain::Kind) -> &'static str {
         Kind::Pattern => "Resource",
         Kind::Revision => "Revision",
         Kind::Filter => "Filter",
+        Kind::When => "When",
         Kind::Standing => "Client",
         Kind::Attempt => "Attempt",
         Kind::Breaker => "Breaker",
         Kind::Rate => "Rate",
+        Kind::Host => "Host",
         Kind::Pause => "Pause",
     }
 }

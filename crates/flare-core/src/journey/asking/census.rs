@@ -51,7 +51,7 @@ impl Worker {
         let now = self.now();
         for (place, subscriber) in self.subscribers.part(keys) {
             let leased = subscriber.leases.as_ref().map_or(0, |leases| leases.out()) as u64;
-            let lagging = self.lagging(place);
+            let lagging = self.lagging(place).documents;
             gauges.backlog += lagging;
             gauges.lagging += u64::from(lagging > 0);
             gauges.largest_backlog = gauges.largest_backlog.max(lagging);

@@ -35,12 +35,35 @@ pub struct ListOwed {
 /// The documents that a client is owed, of those its feeds have read, and how far these have read.
 #[derive(Debug, Default)]
 pub struct Owed {
-    /// How many there are in all.
-    pub total: u64,
     /// The first of them, in order.
     pub documents: Vec<(u8, Ordinal)>,
-    /// By lane: the reader's position, and the lane's newest change.
-    pub lanes: BTreeMap<u8, (Seq, Seq)>,
+    /// All of them, by lane.
+    pub lanes: BTreeMap<u8, OwedOfLane>,
+    /// How many documents changed there, at most.
+    pub to_come: u64,
+}
+
+/// What a client is owed of one lane.
+#[derive(Debug, Default)]
+pub struct OwedOfLane {
+    /// Documents that it lacks something of, as far as the reader and sweeps have met them.
+    pub all: RoaringTreemap,
+    /// Those of them that it is going to be told of.
+    pub pending: RoaringTreemap,
+    /// From where on there is something that the reader, or a sweep, has yet to come to.
+    pub to_come_from: Seq,
+}
+
+impl Owed {
+    /// How many documents it lacks something of.
+    pub fn total(&self) -> u64 {
+        self.lanes.values().map(|lane| lane.all.len()).sum()
+    }
+
+    /// How many of them it is going to be told of.
+    pub fn pending(&self) -> u64 {
+        self.lanes.values().map(|lane| lane.pending.len()).sum()
+    }
 }
 
 impl Worker {
@@ -66,6 +89,7 @@ impl Worker {
             rests_for: fortune.rest_until.saturating_sub(now),
             rate_wait: subscriber.rate_wait(now),
             sweeping: subscriber.lanes.iter().any(|lane| lane.feed.sweeping().is_some()),
+            in_line: subscriber.hosts.iter().find_map(|host| self.hosts.in_line(*host)),
         };
         Some(KnownOfDocuments { glimpses, condition })
     }
@@ -76,16 +100,20 @@ impl Worker {
         let mut owed = Owed::default();
         for slot in subscriber.lanes.iter() {
             let lane = slot.id.lane;
-            owed.lanes.insert(lane, (slot.feed.position(), slot.tail.head()));
+            let (from, head) = (slot.feed.to_come_from(), slot.tail.head());
+            let between = slot.tail.documents_between(from, head);
+            owed.to_come +=
+                between.map_or(head.0.saturating_sub(from.0), |beyond| beyond.live + beyond.deleted);
             let here = slot.feed.owed();
-            owed.total += here.len();
             let before = match list.after {
-                Some((after, _)) if lane < after => continue,
+                Some((after, _)) if lane < after => here.len(),
                 Some((after, ordinal)) if lane == after => here.rank(ordinal.0),
                 _ => 0,
             };
             let room = list.limit - owed.documents.len();
             owed.documents.extend(part(&here, before, room).map(|ordinal| (lane, ordinal)));
+            let here = OwedOfLane { all: here, pending: slot.feed.pending(), to_come_from: from };
+            owed.lanes.insert(lane, here);
         }
         Some(owed)
     }
@@ -110,13 +138,14 @@ impl Merge for KnownOfDocuments {
         condition.rests_for = condition.rests_for.min(other.condition.rests_for);
         condition.rate_wait = condition.rate_wait.min(other.condition.rate_wait);
         condition.sweeping |= other.condition.sweeping;
+        condition.in_line = condition.in_line.take().or(other.condition.in_line);
         self
     }
 }
 
 impl Merge for Owed {
     fn merge(mut self, other: Owed) -> Owed {
-        self.total += other.total;
+        self.to_come += other.to_come;
         self.documents.extend(other.documents);
         // A lane has one thread, so nothing comes twice.
         self.documents.sort_unstable();

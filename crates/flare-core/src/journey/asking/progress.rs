@@ -2,16 +2,34 @@
 
 use std::collections::BTreeMap;
 
-use flare_model::feed::{Filtering, Standing, State, SweepKind, TRANSITION, Tally};
+use flare_model::feed::{Feed, Filtering, Standing, State, SweepKind, TRANSITION, Tally};
 use flare_model::ids::{Ordinal, SubscriptionNumber};
 use flare_model::subscription::ReplayLeft;
 use flare_model::time::Timestamp;
 
+use crate::journey::log::rows::Beyond;
+use crate::journey::log::tail::LaneTail;
 use crate::journey::merge::Merge;
 use crate::journey::subscriber::decision::Decision;
 use crate::journey::worker::Worker;
 use crate::journey::worker::subscribers::Place;
 use crate::notification::host::HostKey;
+
+/// How many documents a client is going to be told of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lagging {
+    /// So many, or fewer.
+    pub documents: u64,
+    /// It may be fewer: some may be counted twice, be deleted without the client having them, or be none of the client's.
+    pub is_bound: bool,
+}
+
+impl Lagging {
+    /// Both together.
+    pub fn and(self, other: Lagging) -> Lagging {
+        Lagging { documents: self.documents + other.documents, is_bound: self.is_bound || other.is_bound }
+    }
+}
 
 /// How a subscription stands.
 #[derive(Clone, Debug, Default)]
@@ -20,8 +38,8 @@ pub struct Progress {
     pub cursor: u64,
     /// Sum over its lanes.
     pub head: u64,
-    /// Changes read and not settled, unread ones, and documents that wait.
-    pub lagging: u64,
+    /// Documents that the client is going to be told of.
+    pub lagging: Lagging,
     /// Documents that wait for a retry.
     pub waiting: u64,
     /// Attempts open now.
@@ -52,7 +70,7 @@ impl Merge for Progress {
     fn merge(mut self, other: Progress) -> Progress {
         self.cursor += other.cursor;
         self.head += other.head;
-        self.lagging += other.lagging;
+        self.lagging = self.lagging.and(other.lagging);
         self.waiting += other.waiting;
         self.in_flight += other.in_flight;
         self.dead_letters += other.dead_letters;
@@ -82,6 +100,23 @@ impl Merge for Progress {
         }
         self
     }
+}
+
+/// Of one lane. A document counts twice at most: once because it is owed, and once because it has changed since; so without
+/// expressions and deletes the bound is within twice of what is so.
+fn lagging(feed: &Feed, tail: &LaneTail, chooses: bool) -> Lagging {
+    let pending = feed.pending_count();
+    let (from, head) = (feed.to_come_from(), tail.head());
+    if from >= head {
+        return Lagging { documents: pending, is_bound: false };
+    }
+    let Some(Beyond { live, deleted }) = tail.documents_between(from, head) else {
+        return Lagging { documents: pending + (head.0 - from.0), is_bound: true };
+    };
+    let to_come = live + deleted;
+    let sure = deleted == 0 && !chooses && from == feed.position() && !feed.is_ahead();
+    let is_bound = to_come > 0 && (!sure || pending > 0);
+    Lagging { documents: pending + to_come, is_bound }
 }
 
 impl Worker {
@@ -141,15 +176,13 @@ impl Worker {
         Some(seen)
     }
 
-    /// Changes read and not settled, unread ones, and documents that wait.
-    pub(in crate::journey) fn lagging(&self, place: Place) -> u64 {
-        let subscriber = self.subscribers.get(place);
-        let lanes = subscriber.into_iter().flat_map(|subscriber| subscriber.lanes.iter());
-        let lagging = lanes.map(|lane| {
-            let unread = lane.tail.head().0.saturating_sub(lane.feed.position().0);
-            lane.feed.waiting().len() as u64 + lane.feed.unsettled() as u64 + unread
-        });
-        lagging.sum()
+    /// Documents that the client is going to be told of: those that are owed, and those that its readers and sweeps have
+    /// yet to come to. Nothing is read for it.
+    pub(in crate::journey) fn lagging(&self, place: Place) -> Lagging {
+        let Some(subscriber) = self.subscribers.get(place) else { return Lagging::default() };
+        let chooses = subscriber.compiled.spec.has_expressions();
+        let lanes = subscriber.lanes.iter().map(|lane| lagging(&lane.feed, &lane.tail, chooses));
+        lanes.fold(Lagging::default(), Lagging::and)
     }
 
     /// Which documents were given up, by lane.

@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use flare_model::document::Document;
 use flare_model::ids::{LaneId, Ordinal, Seq};
-use flare_provider::Witness;
+use flare_provider::{Changed, Newest, Witness};
 use parking_lot::{Mutex, RwLock};
 
 use crate::journey::bell::Bell;
+use crate::journey::log::rows::{Beyond, Rows};
 use crate::notification::change::Change;
 use crate::observe::Counts;
 use crate::telemetry::Tracer;
@@ -33,6 +34,7 @@ struct Kept {
     floor: Seq,
     changes: VecDeque<Arc<Change>>,
     newest: HashMap<Ordinal, Arc<Change>>,
+    rows: Rows,
 }
 
 /// What a feed finds beyond its position.
@@ -47,7 +49,13 @@ pub enum Next {
 
 impl LaneTail {
     fn new(lane: LaneId, head: Seq) -> LaneTail {
-        let kept = Kept { head, floor: head, changes: VecDeque::new(), newest: HashMap::new() };
+        let kept = Kept {
+            head,
+            floor: head,
+            changes: VecDeque::new(),
+            newest: HashMap::new(),
+            rows: Rows::new(head),
+        };
         LaneTail { lane, kept: Mutex::new(kept), head: AtomicU64::new(head.0), parked: AtomicU64::new(0) }
     }
 
@@ -145,8 +153,22 @@ impl LaneTail {
         Some(kept.newest.get(&ordinal).is_none_or(|change| change.row().seq <= seq))
     }
 
-    fn push(&self, change: Arc<Change>) {
+    /// How many documents have changed beyond `after`, and not beyond `upto`; `None` while that is not known.
+    pub fn documents_between(&self, after: Seq, upto: Seq) -> Option<Beyond> {
+        if after >= self.head().min(upto) {
+            return Some(Beyond::default());
+        }
+        self.kept.lock().rows.between(after, upto)
+    }
+
+    /// Whether the store has to be asked which of its changes are the newest of their documents.
+    pub fn is_partial(&self) -> bool {
+        self.kept.lock().rows.is_partial()
+    }
+
+    fn push(&self, change: Arc<Change>, replaced: Seq) {
         let mut kept = self.kept.lock();
+        kept.rows.change(change.row().seq, replaced, change.row().deleted);
         debug_assert_eq!(change.row().seq.0, kept.head.0 + 1, "a lane's seqs are contiguous");
         kept.head = change.row().seq;
         self.head.store(kept.head.0, Ordering::Release);
@@ -233,6 +255,31 @@ impl Tails {
         }
     }
 
+    /// The lanes of which the store has to be asked what it has.
+    pub fn partial(&self) -> Vec<LaneId> {
+        let lanes = self.lanes.read();
+        let mut partial: Vec<LaneId> =
+            lanes.values().filter(|tail| tail.is_partial()).map(|tail| tail.lane).collect();
+        partial.sort_unstable();
+        partial
+    }
+
+    /// What the store has of a lane.
+    pub fn load(&self, lane: LaneId, stored: Newest) {
+        if let Some(tail) = self.lanes.read().get(&lane) {
+            tail.kept.lock().rows.load(stored);
+        }
+    }
+
+    /// Tombstones of a lane are no more.
+    pub fn removed(&self, lane: LaneId, tombstones: &[(Ordinal, Seq)]) {
+        let tail = self.lanes.read().get(&lane).cloned();
+        if let Some(tail) = tail {
+            let mut kept = tail.kept.lock();
+            tombstones.iter().for_each(|(_, seq)| kept.rows.remove(*seq));
+        }
+    }
+
     /// The resource is gone.
     pub fn forget(&self, lane: LaneId) {
         self.lanes.write().remove(&lane);
@@ -240,11 +287,11 @@ impl Tails {
 }
 
 impl Witness for Tails {
-    fn committed(&self, changes: Vec<Document>) {
+    fn committed(&self, changes: Vec<Changed>) {
         self.counts.engine.group.record(changes.len() as u64);
         let mut order = self.order.lock();
         let mut touched: Vec<Arc<LaneTail>> = Vec::new();
-        for document in changes {
+        for Changed { document, replaced } in changes {
             let before = Seq(document.row.seq.0 - 1);
             let tail = match touched.iter().find(|tail| tail.lane == document.lane) {
                 Some(tail) => tail.clone(),
@@ -257,7 +304,7 @@ impl Witness for Tails {
             let trace = self.tracer.as_ref().and_then(|tracer| tracer.claim(&document));
             let change = Change::traced(document, trace);
             order.weight += change.weight();
-            tail.push(change);
+            tail.push(change, replaced);
             order.oldest.push_back(tail);
         }
         while order.weight > self.budget
@@ -289,8 +336,8 @@ mod tests {
 
     const LANE: LaneId = LaneId { resource: ResourceNumber(1), index: 0 };
 
-    fn document(ordinal: u64, seq: u64) -> Document {
-        Document {
+    fn document(ordinal: u64, seq: u64) -> Changed {
+        let document = Document {
             lane: LANE,
             row: Row {
                 ordinal: Ordinal(ordinal),
@@ -303,7 +350,8 @@ mod tests {
             revision: Revision::Integer(seq as i64),
             updated_at: Timestamp::from_millis(0),
             content: Bytes::from_static(b"{}"),
-        }
+        };
+        Changed { document, replaced: Seq(0) }
     }
 
     fn next_seq(tail: &LaneTail, position: u64) -> Option<u64> {

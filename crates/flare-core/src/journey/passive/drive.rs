@@ -70,7 +70,7 @@ impl Worker {
 
     pub(super) fn end_drive(&mut self, place: Place) {
         let Some(drive) = self.passive(place).and_then(|passive| passive.drive.take()) else { return };
-        let remaining = self.lagging(place);
+        let remaining = self.lagging(place).documents;
         drive.end(remaining);
     }
 }

@@ -35,6 +35,8 @@ impl Worker {
             status: None,
             error: None,
             response: None,
+            unheard: attempt.unheard,
+            has: None,
         };
         let feed = &mut subscriber.lanes[lane].feed;
         feed.lease(attempt.ordinal, now.saturating_add(lease), Box::new(trouble));

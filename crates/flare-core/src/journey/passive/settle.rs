@@ -75,11 +75,15 @@ impl Merge for LeaseOutcomes {
 fn verdict(policy: &RetryPolicy, trouble: &Trouble, word: LeaseEnd, now: Timestamp) -> Verdict {
     let (delay, error) = match word {
         LeaseEnd::Success => return Verdict::Delivered,
-        LeaseEnd::Discard => return Verdict::Discarded { doubtful: false },
+        LeaseEnd::Discard => {
+            let story = Some(Box::new(trouble.clone()));
+            return Verdict::Discarded { doubtful: false, story };
+        }
         LeaseEnd::Release(delay) => (delay, "the client released it"),
         LeaseEnd::Expired => (Duration::ZERO, "the lease ended before it was settled"),
     };
-    let trouble = Box::new(Trouble { error: Some(error.to_owned()), ..trouble.clone() });
+    let unheard = trouble.unheard || word == LeaseEnd::Expired;
+    let trouble = Box::new(Trouble { error: Some(error.to_owned()), unheard, ..trouble.clone() });
     let late = now.since(trouble.first_attempt_at).saturating_add(delay) > policy.ttl.0;
     // The client had it, so it may have done what it says it has not.
     match trouble.attempts >= policy.quantity || late {
@@ -156,6 +160,7 @@ impl Worker {
             Verdict::Delivered => {
                 tally.delivered += 1;
                 tally.last_success_at = Some(now);
+                self.tools.desk.delivered_unseen(subscriber.compiled.number, now);
             }
             Verdict::Discarded { .. } => tally.discarded += 1,
             Verdict::Retry { trouble, .. } | Verdict::GiveUp { trouble, .. } => {
@@ -230,6 +235,8 @@ mod tests {
                 status: None,
                 error: None,
                 response: None,
+                unheard: false,
+                has: None,
             };
             match verdict(&policy, &trouble, word, at(now)) {
                 Verdict::Delivered => "delivered".to_owned(),

@@ -61,6 +61,11 @@ impl Permits {
         self.cap.load(SeqCst)
     }
 
+    /// How many are out.
+    pub fn out(&self) -> u32 {
+        self.out.load(SeqCst)
+    }
+
     /// How many are neither out nor more than there are.
     fn free(&self) -> usize {
         self.cap().saturating_sub(self.out.load(SeqCst)) as usize

@@ -309,6 +309,8 @@ mod tests {
                 status: Some(503),
                 error: None,
                 response: None,
+                unheard: false,
+                has: None,
             };
             let standing = Standing {
                 ordinal,

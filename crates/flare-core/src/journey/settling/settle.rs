@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flare_model::feed::{Failure, Settled, Trouble, Verdict};
+use flare_model::feed::{Action, Failure, Settled, Trouble, Verdict};
 use flare_model::judge::{Judgement, Times, judge};
 
 use crate::journey::reading::sweeping;
@@ -25,7 +25,8 @@ impl Worker {
         }
         let Notification { compiled, attempt, .. } = &job.notification;
         let jitter = || self.tools.chance.unit();
-        let judgement = judge(&compiled.spec, attempt, &ending.heard(), times, jitter);
+        let mut judgement = judge(&compiled.spec, attempt, &ending.heard(), times, jitter);
+        self.tell_what_it_has(&job.notification, &mut judgement.verdict);
         let Some(subscriber) = self.subscribers.get_mut(job.place) else { return };
         // A document that was settled before is sent on request: how old it is tells nothing of how late it comes.
         let settled = subscriber.lanes[job.lane].feed.cursor();
@@ -49,6 +50,18 @@ impl Worker {
         self.conclude(job, judgement.verdict);
     }
 
+    /// What is left without a delivery says which revision the client has, as far as that is known here.
+    fn tell_what_it_has(&self, told: &Notification, verdict: &mut Verdict) {
+        let (Verdict::Discarded { story: Some(story), .. } | Verdict::GiveUp { trouble: story, .. }) =
+            verdict
+        else {
+            return;
+        };
+        if told.attempt.action != Action::Create {
+            story.has = self.tools.desk.last_delivered(told.compiled.number, &told.change.document.url);
+        }
+    }
+
     /// An attempt that was decided, and not begun because its host does not answer, waits without being counted.
     pub fn withhold(&mut self, mut job: Job, wait: Duration) {
         self.ended(&mut job);
@@ -65,6 +78,8 @@ impl Worker {
             status: None,
             error: Some("not sent yet: the host does not answer".to_owned()),
             response: None,
+            unheard: job.notification.attempt.unheard,
+            has: None,
         });
         self.conclude(job, Verdict::Retry { due: now.saturating_add(wait), doubtful: false, trouble });
     }
@@ -295,6 +310,8 @@ mod tests {
                 status: Some(503),
                 error: None,
                 response: None,
+                unheard: false,
+                has: None,
             });
             // Due at once, so that whoever waits in line is looked at; and there is more to read, for which there was no room.
             worker.subscribers[place].mark_unread(lane);

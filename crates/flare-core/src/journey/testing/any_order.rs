@@ -149,7 +149,7 @@ impl Scene {
                 self.world.settle(job, &ending(self));
             }
             let seen = self.world.progress(self.number).await;
-            if seen.sweep.is_none() && seen.lagging == 0 {
+            if seen.sweep.is_none() && seen.lagging.documents == 0 {
                 return told;
             }
             tokio::time::sleep(Duration::from_millis(1)).await;

@@ -173,7 +173,7 @@ fn a_standing_for_a_document_that_is_gone_is_cleared_and_makes_room_for_others()
             (subscriber.lanes[0].feed.waiting().is_empty()).then_some(())
         })
         .await;
-        assert_eq!(world.progress(number).await.lagging, 0);
+        assert_eq!(world.progress(number).await.lagging.documents, 0);
     });
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flare_model::document::Row;
-use flare_model::feed::SweepKind;
+use flare_model::feed::{Standing, SweepKind};
 use flare_model::ids::{Ordinal, Seq, SubscriptionId, SubscriptionNumber};
 use flare_model::time::Timestamp;
 use flare_provider::{OlderRevision, Opened};
@@ -80,8 +80,8 @@ pub enum Command {
     BeginAgain(SubscriptionNumber, oneshot::Sender<bool>),
     /// Owes single documents again, by lane, and has a client that failed probed at once; answers how many.
     Request(SubscriptionNumber, Vec<(u8, Row)>, u64, oneshot::Sender<usize>),
-    /// Drops dead letters; answers how many.
-    DropDead(SubscriptionNumber, Vec<(u8, Ordinal, Seq)>, oneshot::Sender<usize>),
+    /// Drops dead letters, as the ledger has them; answers how many.
+    DropDead(SubscriptionNumber, Vec<(u8, Standing)>, oneshot::Sender<usize>),
     /// What it still needs of a lane's tombstones.
     TombstonesNeeded(SubscriptionNumber, u8, oneshot::Sender<Option<TombstonesNeeded>>),
     /// What it still needs of a lane's history; answers `None` when that is nothing.

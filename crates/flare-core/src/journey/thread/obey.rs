@@ -5,7 +5,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use flare_model::document::Row;
-use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
+use flare_model::feed::Standing;
+use flare_model::ids::SubscriptionNumber;
 use tokio::sync::oneshot;
 
 use crate::journey::asking::census;
@@ -106,12 +107,12 @@ impl Worker {
     }
 
     /// Drops dead letters. Answers how many there were.
-    fn drop_dead(&mut self, number: SubscriptionNumber, letters: Vec<(u8, Ordinal, Seq)>) -> usize {
+    fn drop_dead(&mut self, number: SubscriptionNumber, letters: Vec<(u8, Standing)>) -> usize {
         let Some(place) = self.subscribers.find(number) else { return 0 };
         let mut dropped = 0;
-        for (lane, ordinal, seq) in letters {
+        for (lane, letter) in letters {
             let Some(slot) = self.subscribers.lane_mut(place, lane) else { continue };
-            if slot.feed.drop_dead(ordinal, seq) {
+            if slot.feed.drop_dead(letter.ordinal, letter.seq, Some(letter)) {
                 dropped += 1;
                 self.mark_dirty(place, lane, true);
             }

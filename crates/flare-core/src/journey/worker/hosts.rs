@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use flare_model::explain::InLine;
 use slab::Slab;
 
 use crate::journey::bell::Call;
@@ -143,6 +144,17 @@ impl Hosts {
     /// Connections open or opening.
     pub fn connections(&self) -> usize {
         self.connections
+    }
+
+    /// The connections that a host stands in line for, if it does.
+    pub fn in_line(&self, index: usize) -> Option<InLine> {
+        let Host { key, permits, waits, .. } = &self.hosts[index];
+        let (host, permits) = match waits {
+            Waits::No => return None,
+            Waits::ForItsOwn => (Some(key.to_string()), &**permits),
+            Waits::ForAny | Waits::ShutOut => (None, &self.caps.all),
+        };
+        Some(InLine { host, open: permits.out(), most: permits.cap(), slow: None })
     }
 
     /// Whether there is a host at an index.

@@ -78,6 +78,8 @@ mod tests {
             status: Some(503),
             error: None,
             response: None,
+            unheard: false,
+            has: None,
         };
         let standing = Standing {
             ordinal: Ordinal(1),

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::journey::{Command, Progress};
+use crate::journey::{Command, Lagging, Progress};
 use crate::network;
 use crate::objects::Objects;
 use crate::operations::App;
@@ -70,8 +70,11 @@ pub struct FeedView {
     pub cursor: u64,
     /// Changes there are.
     pub head: u64,
-    /// Documents that the client is owed something about.
+    /// Documents that the client is going to be told of.
     pub lagging: u64,
+    /// `lagging` is a bound: so many, or fewer. Left out where it is exact.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub lagging_is_bound: bool,
     /// Documents that wait for a retry.
     pub waiting: u64,
     /// Attempts that are open.
@@ -421,7 +424,12 @@ impl App {
     /// `GET .../status`.
     pub async fn status(&self, resource: &ResourceId, id: &SubscriptionId) -> Done<StatusView> {
         let subscription = self.subscription(resource, id)?;
-        self.status_view(&subscription).await
+        let mut view = self.status_view(&subscription).await?;
+        if view.feed.lagging_is_bound {
+            let Lagging { documents, is_bound } = self.count_lagging(&subscription).await?;
+            (view.feed.lagging, view.feed.lagging_is_bound) = (documents, is_bound);
+        }
+        Ok(view)
     }
 
     /// How a subscription stands.
@@ -436,7 +444,8 @@ impl App {
             feed: FeedView {
                 cursor: seen.cursor,
                 head: seen.head,
-                lagging: seen.lagging,
+                lagging: seen.lagging.documents,
+                lagging_is_bound: seen.lagging.is_bound,
                 waiting: seen.waiting,
                 in_flight: seen.in_flight,
                 dead_letters: seen.dead_letters,

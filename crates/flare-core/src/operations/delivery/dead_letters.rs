@@ -1,7 +1,7 @@
 //! Dead letters: what was given up, with the reason, until it is replayed, replaced or dropped.
 
 use flare_model::feed::{Action, Standing};
-use flare_model::ids::{LaneId, Ordinal, ResourceId, Seq, SubscriptionId};
+use flare_model::ids::{FeedId, LaneId, ResourceId, SubscriptionId, SubscriptionNumber};
 use flare_model::invalid::Invalid;
 use flare_model::revision::Revision;
 use flare_model::time::Timestamp;
@@ -102,19 +102,22 @@ impl App {
     ) -> Done<usize> {
         let subscription = self.subscription(resource, id)?;
         let number = subscription.number();
-        let letters: Vec<(u8, Ordinal)> = match document {
-            None => {
-                let dead = self.journey.ask(number, |reply| Command::Dead(number, reply)).await;
-                dead.ok_or_else(|| self.left(&subscription))?
-            }
+        // How the attempts went is not in memory, and is kept with the note of what was dropped.
+        self.record(&subscription).await?;
+        let letters = match document {
+            None => self.all_letters(number).await?,
             Some(url) => {
                 let url = DocumentUrl::parse(url).map_err(|e| Invalid::new("document", e))?;
                 let lane = subscription.compiled.resource.lane_of(url.as_str());
                 let found = self.store.documents.get(lane, url.as_str()).await?;
-                found.map(|document| (lane.index, document.row.ordinal)).into_iter().collect()
+                let feed = FeedId { subscription: number, lane: lane.index };
+                let letter = match found {
+                    Some(document) => self.store.ledger.standing(feed, document.row.ordinal).await?,
+                    None => None,
+                };
+                letter.map(|letter| (lane.index, letter)).into_iter().collect()
             }
         };
-        let letters: Vec<_> = letters.into_iter().map(|(lane, ordinal)| (lane, ordinal, Seq(0))).collect();
         let drop = |reply| Command::DropDead(number, letters.clone(), reply);
         let dropped = self.journey.ask(number, drop).await;
         let dropped = dropped.ok_or_else(|| self.left(&subscription))?;
@@ -123,6 +126,21 @@ impl App {
         }
         self.record(&subscription).await?;
         Ok(dropped)
+    }
+
+    /// All dead letters of a subscription. Bound: its documents.
+    async fn all_letters(&self, subscription: SubscriptionNumber) -> Done<Vec<(u8, Standing)>> {
+        const PAGE: u64 = 1_000;
+        let mut letters = Vec::new();
+        loop {
+            let list = ListStandings { subscription, dead: true, offset: letters.len() as u64, limit: PAGE };
+            let (_, page) = self.store.ledger.standings(list).await?;
+            let last = (page.len() as u64) < PAGE;
+            letters.extend(page);
+            if last {
+                return Ok(letters);
+            }
+        }
     }
 
     /// What the ledger says of a subscription is as new as what its thread knows.

@@ -97,6 +97,7 @@ impl App {
             replay: 0,
             attempts: 0,
             first_attempt_at: None,
+            unheard: false,
         };
         let webhook_id = self.entropy.fresh_id("msg_test");
         let (url, revision) = (document.url.clone(), document.revision.clone());

@@ -5,12 +5,10 @@
 //! and seq). A document that changes while someone pages moves to the end of its lane: it may come twice, and is
 //! never left out.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 use flare_model::document::Document;
-use flare_model::explain::why;
 use flare_model::feed::ClientHas;
 use flare_model::ids::{LaneId, Ordinal, ResourceId, Seq, SubscriptionId};
 use flare_model::revision::Revision;
@@ -18,10 +16,10 @@ use flare_provider::{LaneState, ScanLane};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::journey::{Command, ListOwed, Owed};
+use crate::journey::{Command, ListOwed, Owed, OwedOfLane};
 use crate::operations::App;
 use crate::operations::Done;
-use crate::operations::documents::explain::{known, membership, settings};
+use crate::operations::documents::known::settings;
 use crate::registry::Subscription;
 
 /// Documents looked at for one page, at most. When full: the page ends early, and `next` says where to go on.
@@ -99,16 +97,18 @@ pub struct DriftView {
     pub deleted: bool,
     /// What the client has of it.
     pub client_has: ClientHas,
+    /// Whether the client is going to be told something of it.
+    pub owed: bool,
     /// Why, in words.
     pub why: String,
 }
 
 /// A part of the list.
 pub struct DriftPage {
-    /// How many there are in all. All documents: exact, as each lane counts them, tombstones included. Those that
-    /// lag: exact for what the feed has read, and the number of changes beyond it, each of which may be one that
-    /// another has replaced.
+    /// How many there are in all, tombstones included.
     pub total: u64,
+    /// That is a bound: so many, or fewer. Only of those that lag, where many have yet to be looked at.
+    pub total_is_bound: bool,
     /// The part.
     pub documents: Vec<DriftView>,
     /// Where to go on, unless this was the end.
@@ -123,6 +123,15 @@ struct Filling<'a> {
     looked_at: usize,
     documents: Vec<DriftView>,
     last: Option<DriftPlace>,
+}
+
+/// Where documents of a page come from.
+#[derive(Clone, Copy)]
+enum Whence<'a> {
+    /// They were owed when the feed was asked.
+    Owed,
+    /// The log, beside what was owed of the lane.
+    Log(Option<&'a OwedOfLane>),
 }
 
 impl App {
@@ -147,14 +156,16 @@ impl App {
         let lanes: Vec<LaneState> = lanes.into_iter().filter(|lane| lane.lane.resource == number).collect();
         let all = lanes.iter().map(|lane| lane.documents + lane.tombstones).sum();
         if !query.lagging {
-            let ended = self.walk_log(&mut page, &lanes, &BTreeMap::new()).await?;
-            return Ok(page.end(all, ended));
+            let ended = self.walk_log(&mut page, &lanes, None).await?;
+            return Ok(page.end(all, false, ended));
         }
+        self.count_lanes().await?;
         let owed = self.owed(&mut page).await?;
-        let unread: u64 = owed.lanes.values().map(|(position, head)| head.0.saturating_sub(position.0)).sum();
-        let ended = page.is_full() || self.walk_log(&mut page, &lanes, &owed.lanes).await?;
-        let more = page.is_full() && (owed.total + unread) > 0;
-        Ok(page.end(owed.total + unread, ended && !more))
+        let to_come = self.to_come(&subscription, &owed).await?;
+        let total = (owed.total() + to_come.lagging).saturating_sub(to_come.settled);
+        let ended = page.is_full() || self.walk_log(&mut page, &lanes, Some(&owed)).await?;
+        let more = page.is_full() && total > 0;
+        Ok(page.end(total, to_come.is_bound, ended && !more))
     }
 
     /// Adds what is owed of that which the feeds have read.
@@ -180,7 +191,7 @@ impl App {
             for ordinals in ordinals.chunks(SLICE) {
                 let (found, _) = self.store.documents.fetch(lane, ordinals).await?;
                 let found: Vec<Document> = found.into_iter().flatten().collect();
-                self.show(page, found, false).await?;
+                self.show(page, found, Whence::Owed).await?;
             }
             page.last = group.last().map(|(lane, ordinal)| DriftPlace::Owed(*lane, *ordinal));
         }
@@ -189,12 +200,7 @@ impl App {
 
     /// Adds documents of the log: all, or those beyond the positions of the readers. Returns whether it came to the
     /// end.
-    async fn walk_log(
-        &self,
-        page: &mut Filling<'_>,
-        lanes: &[LaneState],
-        readers: &BTreeMap<u8, (Seq, Seq)>,
-    ) -> Done<bool> {
+    async fn walk_log(&self, page: &mut Filling<'_>, lanes: &[LaneState], owed: Option<&Owed>) -> Done<bool> {
         for state in lanes {
             let index = state.lane.index;
             let mut after = match page.query.after {
@@ -202,7 +208,8 @@ impl App {
                 Some(DriftPlace::Log(lane, seq)) if index == lane => seq,
                 _ => Seq(0),
             };
-            after = after.max(readers.get(&index).map_or(Seq(0), |(position, _)| *position));
+            let met = owed.and_then(|owed| owed.lanes.get(&index));
+            after = after.max(met.map(|met| met.to_come_from).unwrap_or_default());
             let here = (state.documents + state.tombstones) as usize;
             if !page.query.lagging && after == Seq(0) && page.skip >= here {
                 page.skip -= here;
@@ -223,7 +230,7 @@ impl App {
                 };
                 let found = self.store.documents.scan(scan).await?;
                 page.looked_at += found.documents.len();
-                let seen_to = self.show(page, found.documents, true).await?;
+                let seen_to = self.show(page, found.documents, Whence::Log(met)).await?;
                 after = seen_to.unwrap_or(found.upto).max(Seq(after.0));
                 page.last = Some(DriftPlace::Log(index, after));
             }
@@ -233,26 +240,28 @@ impl App {
 
     /// Adds what is to be shown of some documents of one lane. Returns where it stopped, if the page was full before
     /// the end.
-    async fn show(&self, page: &mut Filling<'_>, found: Vec<Document>, log: bool) -> Done<Option<Seq>> {
-        let rows = found.iter().map(|document| (document.lane.index, document.row)).collect();
-        let examined = self.known_of(page.subscription, rows).await?;
+    async fn show(
+        &self,
+        page: &mut Filling<'_>,
+        found: Vec<Document>,
+        whence: Whence<'_>,
+    ) -> Done<Option<Seq>> {
+        let (examined, _) = self.look_at(page.subscription, &found).await?;
         let settings = settings(page.subscription);
         let mut before = None;
-        for (document, glimpse) in found.iter().zip(examined.glimpses) {
-            let Some(mut glimpse) = glimpse else { continue };
-            // What the reader has met is decided; about the rest the filter is asked here.
-            if glimpse.unread
-                && let Some(membership) = membership(page.subscription, document)
-            {
-                glimpse = glimpse.under(&document.row, membership.includes());
-            }
-            let wanted = match (page.query.lagging, log) {
-                (false, _) => true,
-                (true, false) => glimpse.lags(),
-                // What is owed besides was among the others.
-                (true, true) => glimpse.lags() && !glimpse.pends(),
+        for (document, seen) in found.iter().zip(examined) {
+            let Some(seen) = seen else { continue };
+            let glimpse = &seen.glimpse;
+            let wanted = match whence {
+                _ if !page.query.lagging => true,
+                Whence::Owed => glimpse.lags(),
+                // What was owed when the feeds were asked was among the others.
+                Whence::Log(met) => {
+                    let shown = met.is_some_and(|met| met.all.contains(document.row.ordinal.0));
+                    glimpse.lags() && !shown
+                }
             };
-            if wanted && log && page.skip > 0 {
+            if wanted && matches!(whence, Whence::Log(_)) && page.skip > 0 {
                 page.skip -= 1;
             } else if wanted {
                 if page.is_full() {
@@ -262,8 +271,9 @@ impl App {
                     document: document.url.to_string(),
                     revision: document.revision.clone(),
                     deleted: document.row.deleted,
-                    client_has: glimpse.client_has(&document.row),
-                    why: why(&known(document), &glimpse, &settings),
+                    client_has: seen.client_has(),
+                    owed: glimpse.is_owed(),
+                    why: seen.why(&settings),
                 });
             }
             before = Some(document.row.seq);
@@ -281,9 +291,9 @@ impl Filling<'_> {
         self.room() == 0
     }
 
-    fn end(self, total: u64, ended: bool) -> DriftPage {
+    fn end(self, total: u64, total_is_bound: bool, ended: bool) -> DriftPage {
         let next = self.last.filter(|_| !ended);
-        DriftPage { total, documents: self.documents, next }
+        DriftPage { total, total_is_bound, documents: self.documents, next }
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flare_model::document::Document;
-use flare_model::explain::why;
 use flare_model::feed::ClientHas;
 use flare_model::resource::Resource;
 use flare_model::url::DocumentUrl;
@@ -13,7 +12,7 @@ use flare_model::url::DocumentUrl;
 use crate::operations::App;
 use crate::operations::Done;
 use crate::operations::Failure;
-use crate::operations::documents::explain::{known, settings};
+use crate::operations::documents::known::settings;
 use crate::registry::Subscription;
 
 /// How long one page looks for clients that lag. When it is over: the page ends, and `next` says where to go on.
@@ -97,17 +96,16 @@ impl App {
         document: &Document,
         lagging: bool,
     ) -> Done<Option<HolderView>> {
-        let examined = match self.known_of(&subscription, vec![(document.lane.index, document.row)]).await {
-            Ok(examined) => examined,
+        let seen = match self.look_at(&subscription, std::slice::from_ref(document)).await {
+            Ok((mut seen, _)) => seen.pop().flatten(),
             // Deleted meanwhile: the list goes on without it.
             Err(Failure::NotFound(_)) => return Ok(None),
             Err(failure) => return Err(failure),
         };
-        let glimpse = examined.glimpses.into_iter().next().flatten();
-        let glimpse = glimpse.filter(|glimpse| !lagging || glimpse.lags());
-        Ok(glimpse.map(|glimpse| HolderView {
-            client_has: glimpse.client_has(&document.row),
-            why: why(&known(document), &glimpse, &settings(&subscription)),
+        let seen = seen.filter(|seen| !lagging || seen.glimpse.lags());
+        Ok(seen.map(|seen| HolderView {
+            client_has: seen.client_has(),
+            why: seen.why(&settings(&subscription)),
             subscription,
         }))
     }

@@ -101,7 +101,9 @@ impl App {
         });
         let mut removed = 0;
         loop {
+            let going = self.store.documents.tombstones(lane, upto, before, keep, SLICE).await?;
             let went = self.store.documents.remove_tombstones(lane, upto, before, keep, SLICE).await?;
+            self.journey.removed(lane, &going);
             self.journey.observe().counts().retention.tombstones.add_among_many(went);
             removed += went;
             if went < SLICE as u64 {

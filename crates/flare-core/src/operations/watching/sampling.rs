@@ -32,6 +32,8 @@ impl App {
         let mut census = None;
         loop {
             tick.tick().await;
+            // What fails now succeeds later; until then the census has bounds.
+            let _ = self.count_lanes().await;
             if census.is_none() {
                 let now = self.journey.observe().counts().read().events();
                 let share = if counted == Some(now) { SHARE_AT_REST } else { SHARE };

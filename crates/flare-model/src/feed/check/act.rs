@@ -117,7 +117,7 @@ impl<W: Watch> World<W> {
             }
             Step::Drop(doc) => {
                 self.left.drops -= 1;
-                self.feed.drop_dead(Ordinal(doc as u64 + 1), self.rows[doc].seq);
+                self.feed.drop_dead(Ordinal(doc as u64 + 1), self.rows[doc].seq, None);
                 self.watch.drops(doc);
             }
             Step::BeginAgain => {
@@ -426,7 +426,7 @@ fn verdict(attempt: &Attempt, answer: Answer) -> Verdict {
     let trouble = trouble(attempt);
     match answer {
         Answer::Success => Verdict::Delivered,
-        Answer::Discard => Verdict::Discarded { doubtful: false },
+        Answer::Discard => Verdict::Discarded { doubtful: false, story: None },
         Answer::Lost => Verdict::Retry { due: NOW, doubtful: true, trouble },
         Answer::Refused => Verdict::Retry { due: NOW, doubtful: false, trouble },
         Answer::LostAtLast => Verdict::GiveUp { doubtful: true, trouble },
@@ -444,6 +444,8 @@ fn trouble(attempt: &Attempt) -> Box<Trouble> {
         status: None,
         error: None,
         response: None,
+        unheard: false,
+        has: None,
     })
 }
 
@@ -457,6 +459,7 @@ pub(super) fn leases(saved: &Saved) -> Vec<Attempt> {
         replay: if standing.replay == TRANSITION { 0 } else { standing.replay },
         attempts: 0,
         first_attempt_at: None,
+        unheard: false,
     };
     leased.map(attempt).collect()
 }

@@ -96,7 +96,7 @@ impl Print {
     }
 
     pub fn attempt(&mut self, attempt: &Attempt) {
-        let Attempt { ordinal, seq, action, replay, attempts, first_attempt_at: _ } = attempt;
+        let Attempt { ordinal, seq, action, replay, attempts, first_attempt_at: _, unheard: _ } = attempt;
         self.words([ordinal.0, seq.0, *action as u64, *replay, u64::from(*attempts)]);
     }
 
@@ -155,6 +155,8 @@ impl Print {
             tally: _,
             life: _,
             filtering,
+            noted: _,
+            untold: _,
             strange,
         } = saved;
         self.filtering(filtering);
@@ -216,7 +218,7 @@ impl Print {
     }
 
     fn delta(&mut self, delta: &Delta, issued: Seq) {
-        let Delta { dirty, held, standings, dead, doubtful, issue, under_way } = delta;
+        let Delta { dirty, held, standings, dead, doubtful, notes: _, issue, under_way } = delta;
         self.flag(*dirty);
         self.list(held, |print, (ordinal, has)| print.word(ordinal.0 << 1 | u64::from(*has)));
         self.ordinals(standings);
@@ -252,7 +254,8 @@ impl Print {
             delta,
             rules: _,
         } = feed;
-        let Sets { extras, outran, doubt, dead, again, unrecorded, unjudged, more } = &**few;
+        let Sets { extras, outran, doubt, dead, again, unrecorded, unjudged, more, noted: _, untold: _ } =
+            &**few;
         self.word(*changes);
         self.filtering(filtering);
         self.word(read.0);

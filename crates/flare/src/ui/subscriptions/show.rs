@@ -101,7 +101,7 @@ pub async fn handle(
         updated: Moment(stored.updated_at),
         stopping: !matches!(head.status.status, Status::Paused | Status::Disabled),
         starts_over: stored.disabled.as_ref().is_some_and(|disabled| disabled.start_over),
-        lagging_words: text::count(feed.lagging, "change is", "changes are"),
+        lagging_words: text::count(feed.lagging, "document is", "documents are"),
         held_words: text::count(feed.held, "document", "documents"),
         dead_words: text::count(feed.dead_letters, "dead letter", "dead letters"),
         pause_to: format!("{place}/pause"),
@@ -145,7 +145,7 @@ impl Now {
         let status = &head.status;
         let attempts = app.attempts(&resource, &id, &Wanted::default(), 0, PLOTTED)?.attempts;
         let drift = DriftQuery { lagging: true, limit: LACKING, offset: 0, after: None };
-        let lacking = match status.feed.lagging {
+        let lacking = match status.feed.lagging + status.failed + status.discarded {
             0 => Vec::new(),
             _ => app.drift(&resource, &id, drift).await?.documents,
         };
@@ -189,7 +189,7 @@ fn counts(head: &Head) -> Vec<Count> {
         Count { label, value: text::number(number), tone, hint }
     };
     let lagging = match feed.sweep {
-        None => "changes that it does not have yet",
+        None => "documents that it is yet to be told of",
         Some(SweepView::Beginning) => "so far; everything there is, is being gone through",
         Some(SweepView::Replay) => "so far; a replay goes through everything",
         Some(SweepView::Filter) => "so far; the changed filter goes through everything",

@@ -11,4 +11,5 @@ pub mod pprof;
 pub mod profiles;
 pub mod simulate;
 pub mod telemetry;
+pub mod truth;
 pub mod verdicts;

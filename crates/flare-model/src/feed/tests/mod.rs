@@ -25,6 +25,8 @@ fn failure(attempts: u32) -> Verdict {
         status: Some(503),
         error: None,
         response: None,
+        unheard: false,
+        has: None,
     };
     Verdict::Retry { due: NOW, doubtful: true, trouble: Box::new(trouble) }
 }
@@ -212,7 +214,10 @@ fn a_stop_leaves_a_lease_out_with_nothing_to_judge() {
     feed.close();
     let mut feed = reopened(&mut feed);
     assert_eq!((feed.issued(), feed.doubt().len()), (Seq(0), 0));
-    assert_eq!(feed.settle(attempt.ordinal, Verdict::Discarded { doubtful: false }), super::Settled::Done);
+    assert_eq!(
+        feed.settle(attempt.ordinal, Verdict::Discarded { doubtful: false, story: None }),
+        super::Settled::Done
+    );
     assert_eq!((feed.held().len(), feed.doubt().len(), feed.waiting().len()), (0, 0, 0));
 }
 
@@ -223,7 +228,7 @@ fn a_discard_leaves_doubt_where_an_earlier_request_of_the_attempt_may_have_arriv
         read(&mut feed, &row(1, 1));
         feed.settle(Ordinal(1), Verdict::Delivered);
         assert_eq!(read(&mut feed, &Row { deleted: true, ..row(1, 2) }).action, Action::Delete);
-        feed.settle(Ordinal(1), Verdict::Discarded { doubtful });
+        feed.settle(Ordinal(1), Verdict::Discarded { doubtful, story: None });
         let again = Row { born: Seq(3), before: Seq(2), ..row(1, 3) };
         assert_eq!(read(&mut feed, &again).action, next, "the client has it, unless the delete arrived");
     }

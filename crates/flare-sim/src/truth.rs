@@ -1,0 +1,203 @@
+//! What Flare says of a client, held against what that client has really recorded, at any moment of a schedule: status, drift
+//! and explain are asked at once, and whatever did not move meanwhile has to be as they say.
+//!
+//! `newest`, `older` and `nothing` are certain: a client that has something else makes them wrong. Only what a client took
+//! and then denied (it answers 500, and has it all the same) is its own fault.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use flare_core::operations::{App, Done, DriftQuery, DriftView, StatusView};
+use flare_model::explain::Verdict;
+use flare_model::feed::ClientHas;
+use flare_model::url::DocumentUrl;
+use flare_promises::dice::Dice;
+
+use crate::client::Name;
+use crate::node::House;
+use crate::operate::letters::{self, Errand};
+use crate::operate::subscriptions;
+use crate::stage::Inside;
+
+/// Documents that are explained, each time.
+const EXPLAINED: usize = 6;
+/// More than a schedule has.
+const ALL: usize = 10_000;
+
+/// What is so of one document.
+#[derive(Clone, Debug, PartialEq)]
+struct Truth {
+    /// The newest revision, and whether it is live.
+    newest: (i64, bool),
+    /// The revision that the client has, and the sequence of what it took last: what it has may become what it was.
+    has: Option<i64>,
+    sequence: u64,
+    /// The client took the last one, and denied it.
+    denied: bool,
+}
+
+/// What Flare says.
+struct Said {
+    before: StatusView,
+    all: Vec<DriftView>,
+    lagging: Vec<DriftView>,
+    total: (u64, bool),
+    verdicts: Vec<(String, Verdict)>,
+    after: StatusView,
+}
+
+/// Drops the dead letters of a client now and then, and asks about one.
+pub async fn probe(house: &Rc<House>, dice: &mut Dice) {
+    let (number, name, urls, before) = {
+        let inside = house.stage.lock();
+        let there = subscriptions::existing(&inside);
+        if there.is_empty() || !house.is_up() {
+            return;
+        }
+        let number = *dice.pick(&there);
+        let Some(name) = inside.clients[number].name.clone() else { return };
+        let truths = truths(&inside, number);
+        let mut urls: Vec<String> = truths.keys().cloned().collect();
+        while urls.len() > EXPLAINED {
+            urls.swap_remove(dice.below(urls.len() as u64) as usize);
+        }
+        (number, name, urls, truths)
+    };
+    if dice.percent(20) {
+        letters::run(house.clone(), number, Errand::Drop(None)).await;
+        return;
+    }
+    let asked = house.ask(|app| ask(app, name, urls)).await;
+    let mut inside = house.stage.lock();
+    let Some(Ok(said)) = asked else { return };
+    let after = truths(&inside, number);
+    let still = before.into_iter().filter(|(url, truth)| after.get(url) == Some(truth)).collect();
+    for (url, what) in said.wrong(&still) {
+        inside.wrong(Some(number), &url, what);
+    }
+    inside.probed += 1;
+}
+
+/// What is so of all documents about which nothing is being said.
+fn truths(inside: &Inside, number: usize) -> BTreeMap<String, Truth> {
+    let client = &inside.clients[number];
+    let documents =
+        inside.world.resources[client.resource].documents.iter().filter(|(_, document)| !document.busy);
+    let truth = documents.filter_map(|(url, document)| {
+        let newest = document.newest()?;
+        let pair = client.pairs.get(url);
+        let has = pair.and_then(|pair| pair.has.as_ref()).map(|(revision, _)| *revision);
+        let (sequence, denied) = pair.map_or((0, false), |pair| (pair.sequence, pair.denied));
+        let newest = (newest.revision, newest.content.is_some());
+        Some((url.clone(), Truth { newest, has, sequence, denied }))
+    });
+    truth.collect()
+}
+
+async fn ask(app: Arc<App>, name: Name, urls: Vec<String>) -> Done<Said> {
+    let Name { resource, id } = name;
+    let query = |lagging| DriftQuery { lagging, limit: ALL, offset: 0, after: None };
+    let before = app.status(&resource, &id).await?;
+    let all = app.drift(&resource, &id, query(false)).await?.documents;
+    let page = app.drift(&resource, &id, query(true)).await?;
+    let mut verdicts = Vec::new();
+    for url in urls {
+        let parsed = DocumentUrl::parse(&url).expect("urls of documents are right");
+        verdicts.push((url, app.explain(&parsed, &id).await?.verdict));
+    }
+    let after = app.status(&resource, &id).await?;
+    let total = (page.total, page.total_is_bound);
+    Ok(Said { before, all, lagging: page.documents, total, verdicts, after })
+}
+
+impl Said {
+    /// What is not as it says, by document.
+    fn wrong(&self, truths: &BTreeMap<String, Truth>) -> Vec<(String, String)> {
+        let mut wrong = Vec::new();
+        for entry in self.all.iter().chain(&self.lagging) {
+            let said = format!("drift says {:?}, owed {}: {}", entry.client_has, entry.owed, entry.why);
+            if let Some(truth) = truths.get(&entry.document)
+                && entry.revision.to_string() == truth.newest.0.to_string()
+                && !truth.allows(entry.client_has)
+            {
+                wrong.push((entry.document.clone(), format!("{said}; and so it is: {truth:?}")));
+            }
+        }
+        // What moved between two questions may be told either way.
+        let at_rest = shown(&self.before) == shown(&self.after);
+        if at_rest {
+            wrong.extend(self.disagrees().into_iter().map(|what| (String::new(), what)));
+            wrong.extend(self.verdicts.iter().filter_map(|(url, verdict)| self.contradicts(url, *verdict)));
+        }
+        wrong
+    }
+
+    /// Whether the numbers are those of the lists.
+    fn disagrees(&self) -> Option<String> {
+        let feed = &self.before.feed;
+        let owed = self.all.iter().filter(|entry| entry.owed).count() as u64;
+        let listed = self.lagging.iter().filter(|entry| entry.owed).count() as u64;
+        let exact = !feed.lagging_is_bound && !self.total.1;
+        let agrees = owed == listed
+            && if exact {
+                feed.lagging == owed && self.total.0 == self.lagging.len() as u64
+            } else {
+                feed.lagging >= owed
+            };
+        (!agrees).then(|| {
+            format!(
+                "lagging is {} (bound: {}), drift has {owed} that are owed, {listed} of them lagging, {} lagging in all, and \
+                 says {:?}",
+                feed.lagging,
+                feed.lagging_is_bound,
+                self.lagging.len(),
+                self.total
+            )
+        })
+    }
+
+    /// Whether explain and drift say two things.
+    fn contradicts(&self, url: &str, verdict: Verdict) -> Option<(String, String)> {
+        let entry = self.all.iter().find(|entry| entry.document == url)?;
+        let newest = entry.client_has == ClientHas::Newest;
+        let agrees = match verdict {
+            Verdict::InFlight | Verdict::Waiting | Verdict::Paused | Verdict::Disabled => entry.owed,
+            Verdict::Delivered => !entry.owed && newest,
+            // Of what it has, by a changed filter it did not take the delete.
+            Verdict::Discarded | Verdict::Dropped => {
+                !entry.owed && (!newest || entry.why.contains("the delete"))
+            }
+            Verdict::HeldBack => !entry.owed && !newest,
+            Verdict::InDoubt => !entry.owed && entry.client_has == ClientHas::Unknown,
+            Verdict::GaveUp | Verdict::Filtered => !entry.owed,
+            Verdict::NotHeld => !entry.owed && (newest || entry.client_has == ClientHas::Nothing),
+            Verdict::NoMatch | Verdict::Unknown => false,
+        };
+        let what = || {
+            format!(
+                "explain says {verdict:?}, and drift {:?}, owed {}: {}",
+                entry.client_has, entry.owed, entry.why
+            )
+        };
+        (!agrees).then(|| (url.to_owned(), what()))
+    }
+}
+
+/// All that moves with what is done.
+fn shown(status: &StatusView) -> String {
+    serde_json::to_string(status).unwrap_or_default()
+}
+
+impl Truth {
+    fn allows(&self, said: ClientHas) -> bool {
+        let (newest, lives) = self.newest;
+        match said {
+            ClientHas::Unknown => true,
+            ClientHas::Newest if lives => self.has == Some(newest),
+            ClientHas::Newest | ClientHas::Nothing => self.has.is_none() || self.denied,
+            ClientHas::Older if lives => self.has.is_some_and(|has| has < newest) || self.denied,
+            ClientHas::Older => self.has.is_some() || self.denied,
+        }
+    }
+}
