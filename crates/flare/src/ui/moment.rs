@@ -66,7 +66,7 @@ impl Words {
     }
 
     /// Adds a moment.
-    pub fn moment(mut self, moment: impl fmt::Display + HtmlSafe) -> Words {
+    pub fn moment(mut self, moment: impl HtmlSafe) -> Words {
         self.0.push_str(&moment.to_string());
         self
     }
