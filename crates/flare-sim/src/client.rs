@@ -55,6 +55,8 @@ pub struct Client {
     pub asked: BTreeSet<String>,
     /// How many replays were asked for.
     pub replays: u64,
+    /// And how many of them were answered.
+    pub answered_replays: u64,
     /// Dead letters that were dropped, of one document or of all, and until when that took.
     pub dropped: Vec<(Option<String>, Tick)>,
     /// Whether it wanted every revision from the beginning, all the time.
@@ -96,6 +98,7 @@ impl Client {
             perhaps_swept: false,
             asked: BTreeSet::new(),
             replays: 0,
+            answered_replays: 0,
             dropped: Vec::new(),
             always_all: wish.all,
             pulling: 0,

@@ -29,6 +29,8 @@ pub struct Pair {
     pub denied: bool,
     /// The revision that the client answered with success, if nothing is uncertain since.
     certain: Option<i64>,
+    /// What was delivered last is recorded, as far as anyone can tell: nothing crashed since.
+    sure: bool,
     /// How the last one ended that ended.
     pub ended: Option<Ending>,
     /// Everything it was told, repetitions left out.
@@ -89,6 +91,7 @@ impl Pair {
             sequence: 0,
             denied: false,
             certain: None,
+            sure: false,
             ended: None,
             revisions: Vec::new(),
             log: VecDeque::new(),
@@ -171,7 +174,7 @@ impl Pair {
         }
         self.open.retain(|open| open.number != request);
         self.note(format!("#{request} ends: {ending:?}"));
-        self.ended = Some(ending);
+        (self.ended, self.sure) = (Some(ending), true);
         self.beliefs = self.beliefs.after_end(told.action, ending);
         match ending {
             Ending::Delivered => {
@@ -197,9 +200,10 @@ impl Pair {
         }
     }
 
-    /// Whether the last that ended is this revision, and was delivered.
+    /// Whether the last that ended is this revision, and was delivered, and Flare surely knows.
     pub fn has_delivered(&self, revision: i64) -> bool {
-        self.ended == Some(Ending::Delivered)
+        self.sure
+            && self.ended == Some(Ending::Delivered)
             && self.begun.as_ref().is_some_and(|begun| begun.told.revision == revision)
     }
 
@@ -235,6 +239,7 @@ impl Pair {
 
     /// The node is gone without a word: requests that were open are lost, leases are not.
     pub fn crashed(&mut self) {
+        self.sure = false;
         if self.open.iter().any(|open| open.until.is_none()) {
             self.ended = Some(Ending::Failed);
             self.certain = None;

@@ -49,7 +49,7 @@ struct Said {
 
 /// Drops the dead letters of a client now and then, and asks about one.
 pub async fn probe(house: &Rc<House>, dice: &mut Dice) {
-    let (number, name, urls, before) = {
+    let (number, name, urls, before, replays) = {
         let inside = house.stage.lock();
         let there = subscriptions::existing(&inside);
         if there.is_empty() || !house.is_up() {
@@ -62,7 +62,7 @@ pub async fn probe(house: &Rc<House>, dice: &mut Dice) {
         while urls.len() > EXPLAINED {
             urls.swap_remove(dice.below(urls.len() as u64) as usize);
         }
-        (number, name, urls, truths)
+        (number, name, urls, truths, replays(&inside, number))
     };
     if dice.percent(20) {
         letters::run(house.clone(), number, Errand::Drop(None)).await;
@@ -73,10 +73,18 @@ pub async fn probe(house: &Rc<House>, dice: &mut Dice) {
     let Some(Ok(said)) = asked else { return };
     let after = truths(&inside, number);
     let still = before.into_iter().filter(|(url, truth)| after.get(url) == Some(truth)).collect();
-    for (url, what) in said.wrong(&still) {
+    // A replay that comes between two questions, and finds nothing to send, leaves no other trace.
+    let replayed = replays.0 > replays.1 || self::replays(&inside, number) != replays;
+    for (url, what) in said.wrong(&still, !replayed) {
         inside.wrong(Some(number), &url, what);
     }
     inside.probed += 1;
+}
+
+/// How many replays of a client were asked for, and how many of them were answered.
+fn replays(inside: &Inside, number: usize) -> (u64, u64) {
+    let client = &inside.clients[number];
+    (client.replays, client.answered_replays)
 }
 
 /// What is so of all documents about which nothing is being said.
@@ -113,7 +121,7 @@ async fn ask(app: Arc<App>, name: Name, urls: Vec<String>) -> Done<Said> {
 
 impl Said {
     /// What is not as it says, by document.
-    fn wrong(&self, truths: &BTreeMap<String, Truth>) -> Vec<(String, String)> {
+    fn wrong(&self, truths: &BTreeMap<String, Truth>, quiet: bool) -> Vec<(String, String)> {
         let mut wrong = Vec::new();
         for entry in self.all.iter().chain(&self.lagging) {
             let said = format!("drift says {:?}, owed {}: {}", entry.client_has, entry.owed, entry.why);
@@ -125,7 +133,7 @@ impl Said {
             }
         }
         // What moved between two questions may be told either way.
-        let at_rest = shown(&self.before) == shown(&self.after);
+        let at_rest = quiet && shown(&self.before) == shown(&self.after);
         if at_rest {
             wrong.extend(self.disagrees().into_iter().map(|what| (String::new(), what)));
             wrong.extend(self.verdicts.iter().filter_map(|(url, verdict)| self.contradicts(url, *verdict)));
@@ -172,7 +180,9 @@ impl Said {
             Verdict::InDoubt => !entry.owed && entry.client_has == ClientHas::Unknown,
             Verdict::GaveUp | Verdict::Filtered => !entry.owed,
             Verdict::NotHeld => !entry.owed && (newest || entry.client_has == ClientHas::Nothing),
-            Verdict::NoMatch | Verdict::Unknown => false,
+            // Its tombstone may have been removed since the list was made: nobody needs it.
+            Verdict::Unknown => entry.deleted && !entry.owed,
+            Verdict::NoMatch => false,
         };
         let what = || {
             format!(

@@ -49,7 +49,7 @@ pub use report::{Event, Report};
 pub use sending::trial::{Trial, Tried};
 pub use subscriber::Standstill;
 pub use subscriber::decision::Decision;
-pub use thread::command::Command;
+pub use thread::command::{AskedFor, Command, Requested};
 pub use thread::spawn::Threads;
 pub use worker::WorkerLimits;
 pub use worker::breaker::BreakerSettings;

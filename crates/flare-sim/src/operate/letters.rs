@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use flare_core::operations::Failure;
 use flare_promises::dice::Dice;
+use flare_promises::world::Tick;
 
 use super::{Operation, insist};
 use crate::node::House;
@@ -30,6 +31,7 @@ pub fn draw(inside: &Inside, number: usize, dice: &mut Dice) -> Operation {
 
 pub async fn run(house: Rc<House>, number: usize, errand: Errand) {
     let name = house.stage.lock().clients[number].name.clone();
+    let place = will_drop(&mut house.stage.lock(), number, &errand);
     if let Some(name) = name {
         let (done, _) = insist(&house, |app, _| {
             let (name, errand) = (name.clone(), errand.clone());
@@ -52,9 +54,17 @@ pub async fn run(house: Rc<House>, number: usize, errand: Errand) {
             Err(failure) => inside.fails(number, "dead letters", &failure),
         }
     }
-    if let Errand::Drop(document) = errand {
+    if let Some(place) = place {
         let mut inside = house.stage.lock();
         let now = inside.world.now();
-        inside.clients[number].dropped.push((document, now));
+        inside.clients[number].dropped[place].1 = now;
     }
+}
+
+/// From now on they may be dropped: also when nobody waits for it any more.
+fn will_drop(inside: &mut Inside, number: usize, errand: &Errand) -> Option<usize> {
+    let Errand::Drop(document) = errand else { return None };
+    let dropped = &mut inside.clients[number].dropped;
+    dropped.push((document.clone(), Tick::MAX));
+    Some(dropped.len() - 1)
 }

@@ -292,7 +292,10 @@ pub async fn replay(house: Rc<House>, number: usize, scope: &'static str, docume
         }
         client.name.clone()
     };
-    let Some(name) = name else { return };
+    let Some(name) = name else {
+        house.stage.lock().clients[number].answered_replays += 1;
+        return;
+    };
     let body = match &document {
         Some(document) => json!({"document": document}),
         None => json!({"scope": scope}),
@@ -301,6 +304,7 @@ pub async fn replay(house: Rc<House>, number: usize, scope: &'static str, docume
     let draft: ReplayDraft = serde_json::from_value(body).expect("a replay");
     let asked = house.ask(async move |app| app.replay(&name.resource, &name.id, draft).await.map(drop)).await;
     let mut inside = house.stage.lock();
+    inside.clients[number].answered_replays += 1;
     inside
         .note(|| format!("client {number} replays {scope} {document:?}: {}", matches!(asked, Some(Ok(())))));
     match asked {

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::journey::subscriber::Standstill;
 use crate::journey::testing::world::{Small, World, taken, timed_out, until};
-use crate::journey::thread::command::Command;
+use crate::journey::thread::command::{AskedFor, Command, Requested};
 
 const TINY: Small = Small { limit: 1, lanes: 1, bytes: 1 };
 const REPLAY: SweepKind = SweepKind::Replay { since: Timestamp::from_millis(i64::MIN) };
@@ -42,6 +42,31 @@ fn a_sweep_gives_a_client_that_struggles_something_to_be_tried_with() {
 }
 
 #[test]
+fn a_replay_in_turn_of_a_row_that_may_have_been_replaced_is_looked_up_again() {
+    // The tail forgets at once what it has heard.
+    World::run(Small { limit: 10, lanes: 1, bytes: 1 }, async |world| {
+        let all = json!({"delivery": {"revision": "all"}});
+        let number = world.subscribe(all, Start::Now).await;
+        world.say(1, Some(1)).await;
+        let first = world.next().await;
+        let row = *first.notification.change.row();
+        world.settle(first, &taken());
+        world.say(1, Some(2)).await;
+        let second = world.next().await;
+        let newest = *second.notification.change.row();
+        world.settle(second, &taken());
+        // Its reader was slow: the client has got the newer one meanwhile, and must not be told the older one after it.
+        let asked = vec![AskedFor { lane: 0, row, head: row.seq }];
+        let unsure = Requested { taken: 0, unsure: vec![(0, row.ordinal)] };
+        assert_eq!(world.ask(|reply| Command::Request(number, asked.clone(), 7, reply)).await, unsure);
+        let asked = vec![AskedFor { lane: 0, row: newest, head: newest.seq }];
+        assert_eq!(world.ask(|reply| Command::Request(number, asked.clone(), 7, reply)).await.taken, 1);
+        let again = world.next().await.notification.attempt;
+        assert_eq!((again.replay, again.seq), (7, newest.seq));
+    });
+}
+
+#[test]
 fn a_replay_of_a_row_that_was_replaced_since_it_was_read_tells_the_newest_as_a_replay() {
     World::run(Small { limit: 10, lanes: 1, bytes: 1 << 20 }, async |world| {
         let number = world.subscribe(json!({}), Start::Now).await;
@@ -52,7 +77,8 @@ fn a_replay_of_a_row_that_was_replaced_since_it_was_read_tells_the_newest_as_a_r
         world.say(1, Some(2)).await;
         world.settle(world.next().await, &taken());
         // Its reader was slow: the client has got the newer one meanwhile.
-        assert_eq!(world.ask(|reply| Command::Request(number, vec![(0, row)], 7, reply)).await, 1);
+        let asked = vec![AskedFor { lane: 0, row, head: row.seq }];
+        assert_eq!(world.ask(|reply| Command::Request(number, asked.clone(), 7, reply)).await.taken, 1);
         let again = world.next().await.notification.attempt;
         assert_eq!((again.replay, again.seq > row.seq), (7, true));
     });
@@ -160,8 +186,8 @@ fn a_standing_for_a_document_that_is_gone_is_cleared_and_makes_room_for_others()
         assert_eq!(went.unwrap(), 1);
         world.say(2, Some(1)).await;
         world.settle(world.next().await, &taken());
-        let asked = world.ask(|reply| Command::Request(number, vec![(lane.index, row)], 1, reply)).await;
-        assert_eq!(asked, 1);
+        let asked = vec![AskedFor { lane: lane.index, row, head: row.seq }];
+        assert_eq!(world.ask(|reply| Command::Request(number, asked.clone(), 1, reply)).await.taken, 1);
         // There is room for one that waits: it is not taken for ever.
         world.say(3, Some(1)).await;
         let job = world.next().await;

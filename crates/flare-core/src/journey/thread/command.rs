@@ -14,6 +14,7 @@ use crate::journey::asking::documents::{KnownOfDocuments, ListOwed, Owed};
 use crate::journey::asking::needs::{RevisionsNeeded, TombstonesNeeded};
 use crate::journey::asking::notable::NotableOnes;
 use crate::journey::asking::progress::Progress;
+use crate::journey::merge::Merge;
 use crate::journey::passive::Ask;
 use crate::journey::permits::concurrency::Common;
 use crate::journey::sending::errand::Errand;
@@ -78,8 +79,8 @@ pub enum Command {
     /// Nothing that is known of the client is believed any more: it is given everything again. Answers false
     /// while an attempt is in flight.
     BeginAgain(SubscriptionNumber, oneshot::Sender<bool>),
-    /// Owes single documents again, by lane, and has a client that failed probed at once; answers how many.
-    Request(SubscriptionNumber, Vec<(u8, Row)>, u64, oneshot::Sender<usize>),
+    /// Owes single documents again, and has a client that failed probed at once.
+    Request(SubscriptionNumber, Vec<AskedFor>, u64, oneshot::Sender<Requested>),
     /// Drops dead letters, as the ledger has them; answers how many.
     DropDead(SubscriptionNumber, Vec<(u8, Standing)>, oneshot::Sender<usize>),
     /// What it still needs of a lane's tombstones.
@@ -108,4 +109,32 @@ pub enum Command {
     Decision(SubscriptionNumber, oneshot::Sender<Option<Decision>>),
     /// Finishes what is in flight, records, and ends.
     Stop(oneshot::Sender<()>),
+}
+
+/// A document that is to be sent again, as the store had it.
+#[derive(Clone, Copy, Debug)]
+pub struct AskedFor {
+    /// Its lane.
+    pub lane: u8,
+    /// What the store had of it.
+    pub row: Row,
+    /// The newest change of the lane when the store was asked.
+    pub head: Seq,
+}
+
+/// What became of documents that were asked for.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Requested {
+    /// How many are owed again.
+    pub taken: usize,
+    /// Those, by lane, of which nobody can tell any more whether the row is the newest: the store has to be asked again.
+    pub unsure: Vec<(u8, Ordinal)>,
+}
+
+impl Merge for Requested {
+    fn merge(mut self, other: Requested) -> Requested {
+        self.taken += other.taken;
+        self.unsure.extend(other.unsure);
+        self
+    }
 }

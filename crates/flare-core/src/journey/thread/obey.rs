@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use flare_model::document::Row;
 use flare_model::feed::Standing;
 use flare_model::ids::SubscriptionNumber;
 use tokio::sync::oneshot;
@@ -14,7 +13,7 @@ use crate::journey::asking::notable;
 use crate::journey::log::tail::Tails;
 use crate::journey::sending::errand;
 use crate::journey::sending::trial;
-use crate::journey::thread::command::Command;
+use crate::journey::thread::command::{AskedFor, Command, Requested};
 use crate::journey::worker::Worker;
 
 /// Does what a command says.
@@ -39,8 +38,8 @@ pub fn obey(worker: &Rc<RefCell<Worker>>, tails: &Tails, command: Command) {
             answer(reply, worker.begin_sweep(number, kind, replay));
         }
         Command::BeginAgain(number, reply) => answer(reply, worker.begin_again(number)),
-        Command::Request(number, rows, replay, reply) => {
-            answer(reply, worker.request(number, rows, replay));
+        Command::Request(number, asked, replay, reply) => {
+            answer(reply, worker.request(number, asked, replay));
         }
         Command::DropDead(number, letters, reply) => answer(reply, worker.drop_dead(number, letters)),
         Command::Lose(number, lane, revisions, reply) => {
@@ -81,29 +80,32 @@ fn answer<T>(reply: oneshot::Sender<T>, value: T) {
 }
 
 impl Worker {
-    /// Owes single documents again, and has a client that failed probed at once. Answers how many were taken.
-    fn request(&mut self, number: SubscriptionNumber, rows: Vec<(u8, Row)>, replay: u64) -> usize {
-        let Some(place) = self.subscribers.find(number) else { return 0 };
+    /// Owes single documents again, and has a client that failed probed at once.
+    fn request(&mut self, number: SubscriptionNumber, asked: Vec<AskedFor>, replay: u64) -> Requested {
+        let mut requested = Requested::default();
+        let Some(place) = self.subscribers.find(number) else { return requested };
         let now = self.now();
-        let mut taken = 0;
-        for (lane, row) in rows {
+        for AskedFor { lane, row, head } in asked {
             let Some(slot) = self.subscribers.lane_mut(place, lane) else { continue };
-            let newest = slot.tail.newest(row.ordinal).map_or(row, |newest| *newest.row());
-            // Where revisions are sent in turn, one that was just replaced is not sent again.
-            if newest.seq != row.seq && slot.feed.is_in_turn() {
-                continue;
-            }
-            // It was read a while ago. What is owed is the newest: the client may have got that meanwhile, and is told
-            // it again as what it is, a replay.
-            let row = newest;
+            // It was read a while ago. Where revisions are sent in turn, an older one must not follow a newer one.
+            let row = match slot.tail.still_newest(row.ordinal, row.seq, head) {
+                Some(false) if slot.feed.is_in_turn() => continue,
+                None if slot.feed.is_in_turn() => {
+                    requested.unsure.push((lane, row.ordinal));
+                    continue;
+                }
+                // What is owed is the newest: the client may have got that meanwhile, and is told it again as what it is,
+                // a replay.
+                _ => slot.tail.newest(row.ordinal).map_or(row, |newest| *newest.row()),
+            };
             if slot.feed.request(&row, replay, now) {
                 slot.swept.push(row.ordinal);
-                taken += 1;
+                requested.taken += 1;
                 self.mark_dirty(place, lane, true);
                 self.subscribers[place].fortune.probe_at = Duration::ZERO;
             }
         }
-        taken
+        requested
     }
 
     /// Drops dead letters. Answers how many there were.

@@ -11,7 +11,7 @@ use flare_provider::ScanLane;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::journey::{Command, ListOwed, Progress};
+use crate::journey::{AskedFor, Command, ListOwed, Progress, Requested};
 use crate::notification::ids::replay_id;
 use crate::operations::App;
 use crate::operations::Done;
@@ -21,6 +21,9 @@ use crate::registry::Subscription;
 
 /// Documents looked at, or asked for, at once.
 const SLICE: usize = 256;
+
+/// How often the store is asked for documents that changed, and were forgotten by the tail, while it answered.
+const LOOKS: usize = 20;
 
 /// `POST .../replay`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -232,7 +235,7 @@ impl App {
         let Some(document) = found.filter(|_| mine) else {
             return Err(Invalid::new("document", format!("{url} is not a document of this resource")).into());
         };
-        self.request(subscription, vec![document], replay).await
+        self.request_all(subscription, &[(lane.index, document.row.ordinal)], replay).await
     }
 
     /// What is owed and was read. What the feed has yet to come to is sent anyway, and so is what is in flight.
@@ -275,23 +278,36 @@ impl App {
     ) -> Done<u64> {
         let mut total = 0;
         for group in documents.chunk_by(|a, b| a.0 == b.0) {
-            let lane = LaneId { resource: subscription.compiled.resource.number, index: group[0].0 };
-            let ordinals: Vec<Ordinal> = group.iter().map(|(_, ordinal)| *ordinal).collect();
-            for ordinals in ordinals.chunks(SLICE) {
-                let (documents, _) = self.store.documents.fetch(lane, ordinals).await?;
-                let documents = documents.into_iter().flatten().collect();
-                total += self.request(subscription, documents, replay).await?;
+            for slice in group.chunks(SLICE) {
+                total += self.request(subscription, slice.to_vec(), replay).await?;
             }
         }
         Ok(total)
     }
 
-    async fn request(&self, subscription: &Subscription, documents: Vec<Document>, replay: u64) -> Done<u64> {
-        let number = subscription.number();
-        let rows: Vec<_> = documents.iter().map(|document| (document.lane.index, document.row)).collect();
-        let request = |reply| Command::Request(number, rows.clone(), replay, reply);
-        let taken = self.journey.ask(number, request).await;
-        Ok(taken.ok_or_else(|| self.left(subscription))? as u64)
+    /// Asks for documents of one lane.
+    async fn request(
+        &self,
+        subscription: &Subscription,
+        mut documents: Vec<(u8, Ordinal)>,
+        replay: u64,
+    ) -> Done<u64> {
+        let (number, mut total) = (subscription.number(), 0);
+        for _ in 0..LOOKS {
+            let Some((index, _)) = documents.first().copied() else { return Ok(total) };
+            let lane = LaneId { resource: subscription.compiled.resource.number, index };
+            let ordinals: Vec<Ordinal> = documents.iter().map(|(_, ordinal)| *ordinal).collect();
+            let (found, head) = self.store.documents.fetch(lane, &ordinals).await?;
+            let rows = found.into_iter().flatten().map(|document| document.row);
+            let asked: Vec<AskedFor> = rows.map(|row| AskedFor { lane: index, row, head }).collect();
+            let request = |reply| Command::Request(number, asked.clone(), replay, reply);
+            let requested = self.journey.ask(number, request).await;
+            let Requested { taken, unsure } = requested.ok_or_else(|| self.left(subscription))?;
+            total += taken as u64;
+            documents = unsure;
+        }
+        let what = "documents change faster than they can be looked at; replay again when less is going on";
+        Err(Failure::Conflict(what.into()))
     }
 }
 

@@ -51,7 +51,12 @@ REASONS = {
     ],
     "simulateRetry": [r"maxInterval must be at least the interval"],
     "deliver": [r"^concurrency: must be between 1 and"],
-    "replay": [r"^since: goes with the scope", r"is not a document of this resource"],
+    "replay": [
+        r"^(since|status|error): goes with the scope",
+        r"^error: goes without a status",
+        r"is not a document of this resource",
+    ],
+    "listDrift": [r"^offset may be \d+ at most here"],
     "rotateSecret": [r"^secret: is the one that is being replaced"],
     "settle": [r"delay: goes with the status `release` only"],
     "testSubscription": [r"^action: the document is deleted", r"is not a document of this resource"],
