@@ -221,7 +221,8 @@ impl Feed {
         let unheard =
             letter.as_ref().and_then(|letter| letter.trouble.as_ref()).is_some_and(|story| story.unheard);
         let noted = self.few.noted.contains(ordinal.0) && !self.few.untold.contains(ordinal.0);
-        if !has && (!noted || unheard) || noted && unheard {
+        let says_more = if noted { unheard } else { !has };
+        if says_more {
             let leaves = letter.as_ref().is_some_and(|letter| letter.replay == TRANSITION);
             let left = if leaves && self.has_settled(ordinal) { Left::LeaveDropped } else { Left::Dropped };
             let story = letter.and_then(|letter| letter.trouble);
