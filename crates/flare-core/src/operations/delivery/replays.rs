@@ -294,7 +294,7 @@ impl App {
     ) -> Done<u64> {
         let (number, mut total) = (subscription.number(), 0);
         for _ in 0..LOOKS {
-            let Some((index, _)) = documents.first().copied() else { return Ok(total) };
+            let Some((index, _)) = documents.first().copied() else { break };
             let lane = LaneId { resource: subscription.compiled.resource.number, index };
             let ordinals: Vec<Ordinal> = documents.iter().map(|(_, ordinal)| *ordinal).collect();
             let (found, head) = self.store.documents.fetch(lane, &ordinals).await?;
@@ -305,6 +305,9 @@ impl App {
             let Requested { taken, unsure } = requested.ok_or_else(|| self.left(subscription))?;
             total += taken as u64;
             documents = unsure;
+        }
+        if documents.is_empty() {
+            return Ok(total);
         }
         let what = "documents change faster than they can be looked at; replay again when less is going on";
         Err(Failure::Conflict(what.into()))
