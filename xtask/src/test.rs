@@ -37,6 +37,15 @@ const NEEDS: [Need; 3] = [
     },
 ];
 
+/// A server that the tests start by themselves. Where its address is given they need none.
+const SERVERS: [Need; 1] = [Need {
+    // Comes with the server and not with its clients, and unlike the server it is where programs are looked for.
+    program: "pg_lsclusters",
+    arguments: &["--help"],
+    package: "postgresql",
+    why: "the engine over PostgreSQL is tested against a real server",
+}];
+
 /// The published libraries that clients, Prometheus and collectors use, as they read what Flare sends; and what makes
 /// requests up, or a client, from the description of the API.
 const LIBRARIES: [&str; 7] = [
@@ -88,6 +97,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         && let Err(error) = provide_libraries()
     {
         left_out.because(format!("what published libraries verify ({error:#})"));
+    }
+    if std::env::var_os("FLARE_TEST_POSTGRESQL_URL").is_none() {
+        needs::provide(&SERVERS, &mut left_out);
     }
     if needs::provide(&NODE, &mut left_out)
         && let Err(error) = needs::npm_install(Path::new(CLIENTS))

@@ -33,7 +33,6 @@ mod queue;
 mod readers;
 mod recent;
 mod snapshot;
-mod varint;
 mod writer;
 
 use std::fmt;

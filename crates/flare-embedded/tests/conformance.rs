@@ -75,4 +75,9 @@ impl Instance for Open {
         assert!(folder.0.path().join("flare.db-wal").exists(), "nothing was tidied up");
         Box::new(Open::over(folder, fold_after))
     }
+
+    /// A folder belongs to one process at a time.
+    async fn join(&self) -> Option<Box<dyn Instance>> {
+        None
+    }
 }

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use flare_core::journey::accept::NotAccepted;
 use flare_core::operations::Failure;
 use flare_model::invalid::Invalid;
-use flare_provider::{ErrorKind, ProviderError};
+use flare_provider::ProviderError;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use schemars::JsonSchema;
@@ -134,7 +134,7 @@ impl From<NotAccepted> for ApiError {
 
 impl From<ProviderError> for ApiError {
     fn from(error: ProviderError) -> ApiError {
-        if error.kind == ErrorKind::Unavailable {
+        if error.is_passing() {
             return ApiError::unavailable(format!("the store cannot take this now: {}", error.detail));
         }
         let cause = std::error::Error::source(&error).map(ToString::to_string);

@@ -11,6 +11,9 @@ pub enum ErrorKind {
     Fenced,
     /// Not now (a full disk, a lost connection, too much waiting): nothing was written, try later.
     Unavailable,
+    /// The answer was lost on the way: it may be written, or may not. Whoever repeats it looks first, unless doing it
+    /// twice is the same as once, as it is for documents and records.
+    Unknown,
     /// This engine cannot do that.
     Unsupported,
     /// What is stored does not make sense, or was written by a newer Flare. Stop.
@@ -85,6 +88,11 @@ impl ProviderError {
     /// Whether it is this conflict.
     pub fn is(&self, conflict: &Conflict) -> bool {
         matches!(&self.kind, ErrorKind::Conflict(mine) if mine == conflict)
+    }
+
+    /// Whether the store could not do it now, or could not say that it did: neither is a reason to stop.
+    pub fn is_passing(&self) -> bool {
+        matches!(self.kind, ErrorKind::Unavailable | ErrorKind::Unknown)
     }
 
     /// The same with its cause.

@@ -6,6 +6,7 @@
 //! that is done once, by a wrapper.
 
 pub mod catalog;
+pub mod coding;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod documents;

@@ -17,6 +17,10 @@ pub fn run(action: &Migrate, output: Format, out: &mut dyn Write) -> anyhow::Res
         writeln!(out, "the memory store has no migrations")?;
         return Ok(Exit::Done);
     }
+    if loaded.config.provider.store == config::Store::Postgresql {
+        writeln!(out, "the migrations of PostgreSQL are applied when a node starts")?;
+        return Ok(Exit::Done);
+    }
     let path = &loaded.config.provider.embedded.path;
     let found = match action {
         Migrate::Up(_) => migrations::up(path),

@@ -17,7 +17,6 @@ use flare_core::operations::{App, Changes, Chore, Chores, Identity, Inboxes, OnF
 use flare_core::telemetry::Telemetry;
 use flare_core::vault::Vault;
 use flare_http::{Site, Watch};
-use flare_provider::ErrorKind;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
@@ -178,7 +177,7 @@ async fn assemble(
 /// Takes over all that is stored. A disk that is full keeps nobody from reading what is there.
 async fn load(app: &App) -> anyhow::Result<()> {
     match app.load().await {
-        Err(error) if error.kind == ErrorKind::Unavailable => {
+        Err(error) if error.is_passing() => {
             app.load_to_read().await.context("reading the catalog")?;
             let error = &error as &dyn std::error::Error;
             tracing::error!(

@@ -44,11 +44,37 @@ words! {
 
 words! {
     /// The engine that keeps everything.
-    Store: r#""embedded" or "memory""# {
+    Store: r#""embedded", "memory" or "postgresql""# {
         /// On disk, in this process.
         Embedded = "embedded",
         /// In memory only; gone when the process ends. For tests.
         Memory = "memory",
+        /// In a PostgreSQL server.
+        Postgresql = "postgresql",
+    }
+}
+
+words! {
+    /// Whether the connection to a database is encrypted, and who has to be at its other end.
+    DatabaseTls: r#""disable", "prefer", "require" or "verify-full""# {
+        /// Never encrypted.
+        Disable = "disable",
+        /// If the server can, whoever it is.
+        Prefer = "prefer",
+        /// Always, whoever it is.
+        Require = "require",
+        /// Always, and with a certificate for its name from an authority that is trusted.
+        VerifyFull = "verify-full",
+    }
+}
+
+words! {
+    /// What a database has lost after it failed over.
+    Failover: r#""lossless" or "lossy""# {
+        /// Nothing.
+        Lossless = "lossless",
+        /// Perhaps the last of what was answered.
+        Lossy = "lossy",
     }
 }
 

@@ -8,6 +8,7 @@ mod cidr;
 mod environment;
 mod file;
 mod load;
+mod postgresql;
 mod problem;
 mod schema;
 mod secret;
@@ -29,8 +30,9 @@ pub use schema::*;
     reason = "the types of public fields and results, so that whoever holds one can name it"
 )]
 pub use {
-    choice::{LogFormat, LogLevel, LogOutput, Store, UserAgent, WebhookUrl},
+    choice::{DatabaseTls, Failover, LogFormat, LogLevel, LogOutput, Store, UserAgent, WebhookUrl},
     load::{Entry, Loaded},
+    postgresql::{DatabaseUrl, SchemaName},
     problem::{Origin, Problem},
     secret::{KEY_BYTES, SecretKey, Token, parse_key},
     setting::Port,

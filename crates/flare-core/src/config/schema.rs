@@ -5,8 +5,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::choice::{LogFormat, LogLevel, LogOutput, Store, UserAgent, WebhookUrl};
+use super::choice::{DatabaseTls, Failover, LogFormat, LogLevel, LogOutput, Store, UserAgent, WebhookUrl};
 use super::cidr::Cidr;
+use super::postgresql::{DatabaseUrl, SchemaName};
 use super::secret::{SecretKey, Token};
 use super::section::section;
 use super::setting::Port;
@@ -355,6 +356,8 @@ section! {
         store: Store = Store::Embedded;
         /// The embedded engine.
         embedded: EmbeddedConfig;
+        /// The engine over PostgreSQL.
+        postgresql: PostgresqlConfig;
     }
 }
 
@@ -371,6 +374,36 @@ section! {
         commit_bytes: ByteSize = ByteSize::mb(4), in ByteSize::kb(64)..=ByteSize::gb(1);
         /// The size of the write-ahead log at which it is folded into the database.
         checkpoint_bytes: ByteSize = ByteSize::mb(256), in ByteSize::mb(1)..=ByteSize::gb(64);
+    }
+}
+
+section! {
+    /// The engine over PostgreSQL.
+    PostgresqlConfig {
+        /// Where the server is.
+        url: DatabaseUrl = DatabaseUrl::none();
+        /// The schema that has everything.
+        schema: SchemaName = SchemaName::flare();
+        /// All connections of this node.
+        connections: usize = 16, in 4..=1000;
+        /// Connections that commit documents.
+        committers: usize = 1, in 1..=64;
+        /// Writes that may wait for the server before the origin is told to come back later.
+        queue_bytes: ByteSize = ByteSize::mb(64), in ByteSize::kb(64)..=ByteSize::gb(16);
+        /// The largest commit.
+        commit_bytes: ByteSize = ByteSize::mb(4), in ByteSize::kb(64)..=ByteSize::gb(1);
+        /// How long a connection may take to open.
+        connect_timeout: Duration = secs(5), in ms(100)..=secs(300);
+        /// How long a statement may take.
+        statement_timeout: Duration = secs(30), in ms(100)..=hours(1);
+        /// When a server that vanished without a word is noticed.
+        tcp_user_timeout: Duration = secs(10), in ms(100)..=hours(1);
+        /// Whether connections are encrypted.
+        tls: DatabaseTls = DatabaseTls::Prefer;
+        /// The authorities that vouch for the server, in place of the public ones.
+        ca: CertificateFile = CertificateFile::none();
+        /// What the server has lost after it failed over.
+        failover: Failover = Failover::Lossless;
     }
 }
 

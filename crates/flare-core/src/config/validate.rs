@@ -1,5 +1,6 @@
 //! In: a configuration whose values each fit. Out: what does not fit together, with the remedy.
 
+use super::choice::Store;
 use super::cidr::Cidr;
 use super::schema::{Config, HistoryConfig};
 use super::setting::Setting;
@@ -13,7 +14,12 @@ const CARRIERS: [Cidr; 2] =
 
 /// Checks the rules that concern more than one key.
 pub fn check(config: &Config) -> Vec<Broken> {
-    let alone = [without_telemetry(config), reachable_by_anyone(config)];
+    let alone = [
+        without_telemetry(config),
+        reachable_by_anyone(config),
+        without_database(config),
+        too_many_committers(config),
+    ];
     let pairs = [history_in_order(config), delivery_in_order(config), others_in_order(config)].concat();
     let mut broken: Vec<Broken> = alone.into_iter().flatten().collect();
     broken.extend(carriers_allowed(config));
@@ -28,6 +34,28 @@ fn without_telemetry(config: &Config) -> Option<Broken> {
     let message =
         "this build cannot send telemetry: build Flare with the cargo feature `otlp`, or set \"none\"";
     (named && !cfg!(feature = "otlp")).then(|| ("telemetry.endpoint", message.to_owned()))
+}
+
+/// PostgreSQL keeps everything, and nobody has said where it is.
+fn without_database(config: &Config) -> Option<Broken> {
+    let asked =
+        config.provider.store == Store::Postgresql && config.provider.postgresql.url.reveal().is_none();
+    let message = "provider.store is \"postgresql\": give the url of the server, best as \
+                   FLARE_PROVIDER_POSTGRESQL_URL";
+    asked.then(|| ("provider.postgresql.url", message.to_owned()))
+}
+
+/// One connection more records what clients have, and two at least read.
+fn too_many_committers(config: &Config) -> Option<Broken> {
+    let postgresql = &config.provider.postgresql;
+    (postgresql.committers + 3 > postgresql.connections).then(|| {
+        let message = format!(
+            "{} leaves less than 3 of provider.postgresql.connections = {} for everything else: lower the one or raise \
+             the other",
+            postgresql.committers, postgresql.connections
+        );
+        ("provider.postgresql.committers", message)
+    })
 }
 
 /// Others can reach the API, and nobody has said that this is meant.
@@ -117,6 +145,7 @@ fn delivery_in_order(config: &Config) -> Vec<Option<Broken>> {
 fn others_in_order(config: &Config) -> Vec<Option<Broken>> {
     let (server, client) = (&config.http.server, &config.http.client);
     let (pagination, embedded) = (&config.domain.pagination, &config.provider.embedded);
+    let postgresql = &config.provider.postgresql;
     vec![
         // A document larger than the queue could never be accepted, only told to come back later.
         at_most(
@@ -126,6 +155,14 @@ fn others_in_order(config: &Config) -> Vec<Option<Broken>> {
         at_most(
             ("provider.embedded.commit-bytes", &embedded.commit_bytes),
             ("provider.embedded.queue-bytes", &embedded.queue_bytes),
+        ),
+        at_most(
+            ("http.server.body-limit", &server.body_limit),
+            ("provider.postgresql.queue-bytes", &postgresql.queue_bytes),
+        ),
+        at_most(
+            ("provider.postgresql.commit-bytes", &postgresql.commit_bytes),
+            ("provider.postgresql.queue-bytes", &postgresql.queue_bytes),
         ),
         at_most(
             ("http.client.connections-per-host", &client.connections_per_host),

@@ -4,13 +4,14 @@
 use std::collections::BTreeSet;
 
 use flare_model::ids::{FeedId, Seq, SubscriptionNumber};
+use flare_provider::coding::{bits, position};
 use rusqlite::{Connection, Row};
 
 use super::Findings;
 use super::facts::{Facts, LaneFacts, lane_of};
 use super::ways::AllMet;
 use crate::error::{Work, WorkError};
-use crate::ledger::{bits, coding, held, read_standing, standing_columns};
+use crate::ledger::{held, read_standing, standing_columns};
 use crate::place::{feed_key, number};
 
 /// A feed's row, and whose it is.
@@ -81,14 +82,14 @@ fn check_position(row: &Row, feed: &Feed, findings: &mut Findings) -> Work<()> {
     let bytes = |index| row.get_ref(index)?.as_blob_or_null().map_err(rusqlite::Error::from);
     let cursor = Seq(row.get::<_, i64>(3)? as u64);
     let mut reached = vec![("cursor", cursor)];
-    match coding::decode_ahead(cursor, bytes(4)?) {
+    match position::decode_ahead(cursor, bytes(4)?) {
         Some(ahead) => {
             reached.push(("horizon", ahead.horizon));
             reached.extend(ahead.extras.last().map(|seq| ("last settled change", *seq)));
         }
         None => findings.add(feed.name.clone(), "what is ahead of its cursor makes no sense"),
     }
-    match bytes(5)?.map(coding::decode_sweep) {
+    match bytes(5)?.map(position::decode_sweep) {
         Some(Some(sweep)) => {
             reached.extend([("position of its sweep", sweep.position), ("end of its sweep", sweep.end)]);
         }

@@ -3,6 +3,7 @@
 
 use flare_model::feed::{Sweep, SweepKind};
 use flare_model::ids::{FeedId, LaneId, MAX_LANES, ResourceNumber, Seq, SubscriptionNumber};
+use flare_provider::coding::position::{encode_ahead, encode_sweep};
 use flare_provider::{Conflict, Entity, EntityKind, ErrorKind, NewEntity, ProviderError, Start};
 
 use super::rows;
@@ -11,7 +12,6 @@ use crate::documents::check_capture;
 use crate::error::Work;
 use crate::lanes::Lane;
 use crate::leavings::{self, Kind};
-use crate::ledger::encode_sweep;
 use crate::meta;
 use crate::place::{LAST_LANE, feed_key};
 
@@ -113,7 +113,7 @@ fn create_feeds(desk: &mut Desk<'_>, subscription: &Entity, resource: &Entity, s
         let (replay, kind, position, end) = (0, SweepKind::Beginning, Seq(0), Seq(lane.head));
         let sweep = (start == Start::Beginning && lane.head > 0)
             .then(|| encode_sweep(&Sweep { replay, kind, position, end, met: 0 }));
-        let ahead = crate::ledger::encode_ahead(Seq(lane.head), &Default::default());
+        let ahead = encode_ahead(Seq(lane.head), &Default::default());
         let since = subscription.history.then_some(lane.head as i64);
         insert.execute((key, lane.id, desk.incarnation as i64, lane.head as i64, sweep, ahead, since))?;
     }

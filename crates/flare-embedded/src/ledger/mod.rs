@@ -1,8 +1,5 @@
 //! The ledger: calls of the contract come in; records go through the writer, readers answer the rest.
 
-pub(crate) mod bits;
-pub(crate) mod coding;
-mod filtering;
 mod kept;
 mod notes;
 mod open;
@@ -14,7 +11,6 @@ use flare_model::feed::{Kept, Note, Standing};
 use flare_model::ids::{FeedId, Ordinal};
 use flare_provider::{FeedWrite, Ledger, ListStandings, Opened, Result};
 
-pub(crate) use coding::{encode_ahead, encode_sweep};
 pub(crate) use open::held;
 pub(crate) use standings::{read as read_standing, standing_columns};
 pub(crate) use write::Deltas;

@@ -4,12 +4,13 @@ use flare_model::feed::{Failure, Saved, Tally};
 use flare_model::ids::{FeedId, Seq};
 use flare_model::time::Timestamp;
 use flare_provider::Opened;
+use flare_provider::coding::{bits, filtering, position};
 use roaring::RoaringTreemap;
 use rusqlite::{Connection, OptionalExtension, Row};
 
+use super::notes;
 use super::standings::{self, GAVE_UP};
 use super::write::fenced;
-use super::{bits, coding, filtering, notes};
 use crate::desk::Desk;
 use crate::error::{Work, WorkError, corrupt};
 use crate::meta;
@@ -87,9 +88,9 @@ fn saved(connection: &Connection, row: &Row, feed: FeedId, key: i64, incarnation
     };
     let bytes = |index| row.get_ref(index)?.as_blob_or_null().map_err(rusqlite::Error::from);
     let cursor = Seq(row.get::<_, i64>(0)? as u64);
-    let ahead = coding::decode_ahead(cursor, bytes(2)?).ok_or_else(|| senseless("what is ahead"))?;
+    let ahead = position::decode_ahead(cursor, bytes(2)?).ok_or_else(|| senseless("what is ahead"))?;
     let sweep = match bytes(3)? {
-        Some(bytes) => Some(coding::decode_sweep(bytes).ok_or_else(|| senseless("the sweep"))?),
+        Some(bytes) => Some(position::decode_sweep(bytes).ok_or_else(|| senseless("the sweep"))?),
         None => None,
     };
     let filtering = match bytes(15)? {

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 
 use flare_model::feed::Record;
 use flare_model::ids::FeedId;
+use flare_provider::coding::bits::{self, DELTA_BYTES};
+use flare_provider::coding::filtering;
+use flare_provider::coding::position::{encode_ahead, encode_sweep};
 use flare_provider::{Conflict, ErrorKind, FeedWrite, ProviderError, Result};
 use roaring::RoaringBitmap;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::bits::{self, DELTA_BYTES};
-use super::coding::{encode_ahead, encode_sweep};
-use super::filtering;
 use super::kept;
 use super::notes;
 use super::standings::Writing;

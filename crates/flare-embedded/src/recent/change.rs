@@ -1,6 +1,6 @@
 //! Changes: what a commit did to the three ways to its documents, and the bytes that the journal keeps of it.
 
-use crate::varint::{put, take};
+use flare_provider::coding::varint::{put, take};
 
 /// What happened to one document, as far as it can be found by url, ordinal or seq.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

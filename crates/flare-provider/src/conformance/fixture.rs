@@ -44,6 +44,11 @@ impl Stage {
         Stage::of(instance.crash_and_reopen().await)
     }
 
+    /// Another process on the same store; `None` where the engine is for one at a time.
+    pub async fn join(&self) -> Option<Stage> {
+        self.instance.join().await.map(Stage::of)
+    }
+
     fn of(instance: Box<dyn Instance>) -> Stage {
         Stage { store: instance.store(), instance }
     }

@@ -16,6 +16,7 @@ pub mod faults;
 pub mod feeds;
 pub mod fixture;
 pub mod history;
+pub mod joined;
 pub mod keys;
 pub mod notes;
 pub mod races;
@@ -49,6 +50,10 @@ pub trait Instance: Send {
     /// still be around and calls on them under way: each of these was done before the new engine opened, or is
     /// never done.
     async fn crash_and_reopen(self: Box<Self>) -> Box<dyn Instance>;
+
+    /// Another process that is alive at the same time, on the same store. `None`: the engine is for one process at a
+    /// time, and what is said of two does not concern it.
+    async fn join(&self) -> Option<Box<dyn Instance>>;
 }
 
 /// Makes the module `$module` with one test per behaviour, each over a store of its own from `$factory`.
@@ -207,6 +212,18 @@ macro_rules! each_behaviour {
                 a_new_owner_sees_all_that_the_old_one_was_told_is_written,
                 many_owners_write_their_feeds_at_once,
             ]
+            joined: [
+                seqs_become_visible_in_order_whoever_commits,
+                a_newer_revision_wins_whoever_writes_it,
+                a_witness_hears_of_its_own_process_only,
+                a_feed_opened_by_another_process_is_fenced,
+                epochs_are_given_out_once_whoever_asks,
+                one_of_two_processes_creates_what_both_want_to,
+                a_replacement_by_another_process_is_a_conflict,
+                versions_grow_in_the_order_of_commits,
+                what_one_process_routes_anew_the_other_has_to_route_again,
+                a_subscription_misses_no_change_of_another_process,
+            ]
             crash: [
                 everything_answered_is_there_after_a_crash,
                 answers_given_during_a_crash_hold,
@@ -267,6 +284,10 @@ impl Instance for Memory {
 
     async fn crash_and_reopen(self: Box<Self>) -> Box<dyn Instance> {
         Box::new(self.reopen())
+    }
+
+    async fn join(&self) -> Option<Box<dyn Instance>> {
+        Some(Box::new(Memory::join(self)))
     }
 }
 

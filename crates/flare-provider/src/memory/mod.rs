@@ -47,6 +47,11 @@ impl Memory {
         Memory::over(self.engine.durable.clone(), life)
     }
 
+    /// Another process that is alive at the same time, over the same store.
+    pub fn join(&self) -> Memory {
+        Memory::over(self.engine.durable.clone(), self.engine.life)
+    }
+
     /// What a restore of a backup taken now would give: a copy of everything, under another incarnation.
     pub fn restored(&self) -> Memory {
         let mut copy = self.engine.durable.lock().clone();

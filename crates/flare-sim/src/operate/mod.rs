@@ -16,7 +16,6 @@ use flare_core::operations::{App, Done, Failure};
 use flare_promises::dice::Dice;
 use flare_promises::mood::Mood;
 use flare_promises::wish::{Aspect, Wish};
-use flare_provider::ErrorKind;
 
 use crate::node::House;
 use crate::profile::Profile;
@@ -131,7 +130,7 @@ pub async fn insist<T: 'static, F: Future<Output = Done<T>> + 'static>(
     let mut again = false;
     loop {
         match house.ask(|app| ask(app, again)).await {
-            Some(Err(Failure::Store(error))) if error.kind == ErrorKind::Unavailable => {
+            Some(Err(Failure::Store(error))) if error.is_passing() => {
                 house.stage.note(|| format!("it is asked again: {error}"));
             }
             Some(Err(Failure::Stopping)) | None => {}

@@ -1,12 +1,15 @@
 //! The store, as configured: the only place that knows which engines there are.
 
+use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::Arc;
 
 use flare_core::config::{self, Config};
+use flare_core::door::random_bytes;
 use flare_core::journey::Report;
 use flare_core::vault::Vault;
 use flare_embedded::Embedded;
 use flare_embedded::migrations::never_had_subscriptions;
+use flare_postgresql::{Postgresql, Tls};
 use flare_provider::memory::Memory;
 use flare_provider::{ErrorKind, ProviderError, Store};
 
@@ -16,6 +19,8 @@ pub enum Engine {
     Embedded(Embedded),
     /// Nothing survives.
     Memory(Memory),
+    /// A server.
+    Postgresql(Postgresql),
 }
 
 impl Engine {
@@ -29,6 +34,12 @@ impl Engine {
                 let options = embedded_options(config, Arc::new(move |error| report.fatal(error)));
                 Embedded::open(options).map(Engine::Embedded)
             }
+            config::Store::Postgresql => {
+                make_place_for_the_key(config)?;
+                let report = report.clone();
+                let options = postgresql_options(config, Arc::new(move |error| report.fatal(error)));
+                Postgresql::open(options).map(Engine::Postgresql)
+            }
         }
     }
 
@@ -37,13 +48,16 @@ impl Engine {
         match self {
             Engine::Embedded(embedded) => embedded.store(),
             Engine::Memory(memory) => memory.store(),
+            Engine::Postgresql(postgresql) => postgresql.store(),
         }
     }
 
     /// Ends its threads; nothing is written any more.
     pub fn close(&self) {
-        if let Engine::Embedded(embedded) = self {
-            embedded.close();
+        match self {
+            Engine::Embedded(embedded) => embedded.close(),
+            Engine::Memory(_) => {}
+            Engine::Postgresql(postgresql) => postgresql.close(),
         }
     }
 }
@@ -62,6 +76,51 @@ fn refuse_a_lost_store(config: &Config) -> Result<(), ProviderError> {
         config.auth.secret_key_file.display()
     );
     Err(ProviderError::new(ErrorKind::Corrupt, "embedded.open", detail))
+}
+
+/// The key that seals secrets is drawn into the data directory, which no other engine makes. Where the key is given there is
+/// nothing to keep there.
+fn make_place_for_the_key(config: &Config) -> Result<(), ProviderError> {
+    let path = &config.provider.embedded.path;
+    if config.auth.secret_key.reveal().is_some() {
+        return Ok(());
+    }
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|error| {
+        let detail = format!("{} for the key that seals secrets cannot be made", path.display());
+        ProviderError::new(ErrorKind::Unavailable, "postgresql.open", detail).because(error)
+    })
+}
+
+/// The options of the engine over PostgreSQL, as configured.
+fn postgresql_options(
+    config: &Config,
+    fatal: Arc<dyn Fn(ProviderError) + Send + Sync>,
+) -> flare_postgresql::Options {
+    let postgresql = &config.provider.postgresql;
+    let tls = match postgresql.tls {
+        config::DatabaseTls::Disable => Tls::Disable,
+        config::DatabaseTls::Prefer => Tls::Prefer,
+        config::DatabaseTls::Require => Tls::Require,
+        config::DatabaseTls::VerifyFull => Tls::VerifyFull(postgresql.ca.path().map(Into::into)),
+    };
+    flare_postgresql::Options {
+        url: postgresql.url.reveal().unwrap_or_default().to_owned(),
+        schema: postgresql.schema.as_str().to_owned(),
+        connections: postgresql.connections,
+        committers: postgresql.committers,
+        queue_bytes: postgresql.queue_bytes.as_usize(),
+        commit_bytes: postgresql.commit_bytes.as_usize(),
+        connect_timeout: postgresql.connect_timeout,
+        statement_timeout: postgresql.statement_timeout,
+        tcp_user_timeout: postgresql.tcp_user_timeout,
+        tls,
+        lossy_failover: postgresql.failover == config::Failover::Lossy,
+        // What a node has in memory is all that is in the log: nobody else may write to it.
+        alone: true,
+        seed: u64::from_le_bytes(random_bytes()),
+        fatal,
+    }
 }
 
 /// The embedded engine's options, as configured.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flare_provider::{ErrorKind, ProviderError};
+use flare_provider::ProviderError;
 
 use crate::journey::worker::Tools;
 
@@ -28,7 +28,7 @@ where
 
 /// Waits if trying again makes sense; otherwise the node has to stop.
 async fn may_try_again(tools: &Tools, error: ProviderError) -> bool {
-    if error.kind != ErrorKind::Unavailable {
+    if !error.is_passing() {
         tools.report.fatal(error);
         return false;
     }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use flare_model::feed::{Receipt, Taken};
-use flare_provider::{Conflict, ErrorKind, FeedWrite};
+use flare_provider::{Conflict, FeedWrite};
 
 use crate::journey::worker::Worker;
 use crate::journey::worker::subscribers::FeedPlace;
@@ -118,7 +118,7 @@ async fn write(worker: &Rc<RefCell<Worker>>, batch: &[FeedPlace], all: bool) -> 
     let outcomes = loop {
         match tools.ledger.write(writes.clone()).await {
             Ok(outcomes) => break outcomes,
-            Err(error) if error.kind == ErrorKind::Unavailable => {
+            Err(error) if error.is_passing() => {
                 if !warned {
                     tracing::warn!(error = %error, "outcomes cannot be recorded now, trying until they can");
                     warned = true;

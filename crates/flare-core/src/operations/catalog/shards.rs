@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flare_model::ids::{FeedId, SubscriptionId};
-use flare_provider::{ErrorKind, Opened, ProviderError};
+use flare_provider::{Opened, ProviderError};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
@@ -77,7 +77,7 @@ impl App {
     async fn open_again(&self, feeds: &[FeedId]) -> Result<Vec<Opened>, ProviderError> {
         loop {
             match self.open_feeds(feeds).await {
-                Err(error) if error.kind == ErrorKind::Unavailable => tokio::time::sleep(PATIENCE).await,
+                Err(error) if error.is_passing() => tokio::time::sleep(PATIENCE).await,
                 answer => return answer,
             }
         }

@@ -2,7 +2,7 @@
 
 use flare_model::document::Outcome;
 use flare_model::url::DocumentUrl;
-use flare_provider::{ErrorKind, ProviderError};
+use flare_provider::ProviderError;
 
 use crate::journey::accept::{self, Draft, NotAccepted, Word};
 use crate::observe::count::{Refusal, micros};
@@ -63,7 +63,7 @@ impl App {
     /// Origins are told each time; the log once a minute.
     fn note_unavailable(&self, error: &ProviderError, quantity: u64) {
         let refusing = &self.journey.observe().counts().origin.refusing;
-        if error.kind == ErrorKind::Unavailable
+        if error.is_passing()
             && let Some(refused) = refusing.refused(quantity, self.clock.monotonic())
         {
             let error = error as &dyn std::error::Error;
@@ -82,5 +82,5 @@ impl App {
 }
 
 fn refusal(error: &ProviderError) -> Refusal {
-    if error.kind == ErrorKind::Unavailable { Refusal::Unavailable } else { Refusal::Failed }
+    if error.is_passing() { Refusal::Unavailable } else { Refusal::Failed }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use flare_provider::{ErrorKind, ProviderError};
+use flare_provider::ProviderError;
 
 use crate::operations::{App, BATCH};
 use crate::registry::Subscription;
@@ -47,7 +47,7 @@ impl App {
                     self.late.store(false, Ordering::Release);
                     tracing::info!("the store takes writes again; deliveries begin");
                 }
-                Err(error) if error.kind == ErrorKind::Unavailable => {}
+                Err(error) if error.is_passing() => {}
                 Err(error) => {
                     tracing::error!(
                         error = &error as &dyn std::error::Error,

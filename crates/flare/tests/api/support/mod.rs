@@ -4,6 +4,8 @@ mod api;
 mod certificates;
 mod collector;
 mod flare;
+#[path = "../../../../flare-postgresql/tests/common/server.rs"]
+pub mod postgresql;
 mod python;
 mod receiver;
 mod shim;

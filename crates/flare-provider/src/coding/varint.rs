@@ -1,7 +1,7 @@
 //! Numbers in few bytes: seven bits in each, the lowest first, the high bit set on all but the last.
 
 /// Appends a number.
-pub(crate) fn put(to: &mut Vec<u8>, mut number: u64) {
+pub fn put(to: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         to.push(number as u8 | 0x80);
         number >>= 7;
@@ -10,7 +10,7 @@ pub(crate) fn put(to: &mut Vec<u8>, mut number: u64) {
 }
 
 /// Takes a number off the front. `None` when the bytes end before it does, or it is too large.
-pub(crate) fn take(from: &mut &[u8]) -> Option<u64> {
+pub fn take(from: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
         let (byte, rest) = from.split_first()?;

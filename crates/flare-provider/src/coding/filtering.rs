@@ -3,10 +3,10 @@
 use flare_model::feed::{Example, Filtering};
 use flare_model::time::Timestamp;
 
-use crate::varint::{put, take};
+use super::varint::{put, take};
 
 /// Counters and the last error.
-pub(crate) fn encode(filtering: &Filtering) -> Vec<u8> {
+pub fn encode(filtering: &Filtering) -> Vec<u8> {
     let Filtering { swept, selective, excluded, not_told, errors, last_error } = filtering;
     let mut bytes = Vec::with_capacity(16);
     for number in [*swept, u64::from(*selective), *excluded, *not_told, *errors] {
@@ -22,7 +22,7 @@ pub(crate) fn encode(filtering: &Filtering) -> Vec<u8> {
 }
 
 /// The reverse of [`encode`]; `None` when the bytes are not what it wrote.
-pub(crate) fn decode(mut bytes: &[u8]) -> Option<Filtering> {
+pub fn decode(mut bytes: &[u8]) -> Option<Filtering> {
     let mut filtering = Filtering {
         swept: take(&mut bytes)?,
         selective: take(&mut bytes)? != 0,

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use flare_model::ids::Ordinal;
 use roaring::{RoaringBitmap, RoaringTreemap};
 
-use crate::varint::{put, take};
+use super::varint::{put, take};
 
 /// How long the list of a feed may grow, in bytes: about a hundred changes. A longer one makes the rows wide, and
 /// then fewer feeds share a page; a shorter one folds too often.
-pub(crate) const DELTA_BYTES: usize = 256;
+pub const DELTA_BYTES: usize = 256;
 
 /// The list of what was set and cleared. Later entries win over earlier ones.
-pub(crate) fn encode(held: &[Ordinal], dropped: &[Ordinal]) -> Vec<u8> {
+pub fn encode(held: &[Ordinal], dropped: &[Ordinal]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity((held.len() + dropped.len()) * 4);
     for (ordinals, has) in [(held, 1), (dropped, 0)] {
         for ordinal in ordinals {
@@ -25,7 +25,7 @@ pub(crate) fn encode(held: &[Ordinal], dropped: &[Ordinal]) -> Vec<u8> {
 }
 
 /// The entries of a list: the ordinal, and whether the client has it. `None` when the bytes are no list.
-pub(crate) fn decode(mut bytes: &[u8]) -> Option<Vec<(u64, bool)>> {
+pub fn decode(mut bytes: &[u8]) -> Option<Vec<(u64, bool)>> {
     let mut entries = Vec::with_capacity(bytes.len() / 2);
     while !bytes.is_empty() {
         let entry = take(&mut bytes)?;
@@ -35,13 +35,13 @@ pub(crate) fn decode(mut bytes: &[u8]) -> Option<Vec<(u64, bool)>> {
 }
 
 /// Which bitmap has an ordinal.
-pub(crate) fn chunk_of(ordinal: u64) -> i64 {
+pub fn chunk_of(ordinal: u64) -> i64 {
     (ordinal >> 16) as i64
 }
 
 /// The bitmap of a chunk. It has the low 32 bits of its ordinals, so that bitmaps of neighbours can be joined.
 /// `None` when the bytes are no bitmap of this chunk.
-pub(crate) fn read_chunk(chunk: i64, bytes: &[u8]) -> Option<RoaringBitmap> {
+pub fn read_chunk(chunk: i64, bytes: &[u8]) -> Option<RoaringBitmap> {
     let mut rest = bytes;
     let bits = RoaringBitmap::deserialize_from(&mut rest).ok()?;
     let belongs = |bit: u32| i64::from(bit >> 16) == chunk & 0xffff;
@@ -50,7 +50,7 @@ pub(crate) fn read_chunk(chunk: i64, bytes: &[u8]) -> Option<RoaringBitmap> {
 }
 
 /// The bytes of a chunk: 15 for a full one, since runs are kept as runs.
-pub(crate) fn write_chunk(mut bits: RoaringBitmap) -> Vec<u8> {
+pub fn write_chunk(mut bits: RoaringBitmap) -> Vec<u8> {
     bits.optimize();
     let mut bytes = Vec::with_capacity(bits.serialized_size());
     bits.serialize_into(&mut bytes).expect("a vector takes what is written to it");
@@ -58,20 +58,20 @@ pub(crate) fn write_chunk(mut bits: RoaringBitmap) -> Vec<u8> {
 }
 
 /// A set of ordinals as bytes.
-pub(crate) fn write_set(ordinals: &RoaringTreemap) -> Vec<u8> {
+pub fn write_set(ordinals: &RoaringTreemap) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(ordinals.serialized_size());
     ordinals.serialize_into(&mut bytes).expect("a vector takes what is written to it");
     bytes
 }
 
 /// The reverse of [`write_set`]; `None` when the bytes are no set.
-pub(crate) fn read_set(mut bytes: &[u8]) -> Option<RoaringTreemap> {
+pub fn read_set(mut bytes: &[u8]) -> Option<RoaringTreemap> {
     let ordinals = RoaringTreemap::deserialize_from(&mut bytes).ok()?;
     bytes.is_empty().then_some(ordinals)
 }
 
 /// Sets and clears in a chunk.
-pub(crate) fn change_chunk(bits: &mut RoaringBitmap, entries: &[(u64, bool)]) {
+pub fn change_chunk(bits: &mut RoaringBitmap, entries: &[(u64, bool)]) {
     for (ordinal, has) in entries {
         let low = *ordinal as u32;
         if *has {
@@ -83,7 +83,7 @@ pub(crate) fn change_chunk(bits: &mut RoaringBitmap, entries: &[(u64, bool)]) {
 }
 
 /// The entries of a list by chunk, in order within each.
-pub(crate) fn by_chunk(entries: Vec<(u64, bool)>) -> BTreeMap<i64, Vec<(u64, bool)>> {
+pub fn by_chunk(entries: Vec<(u64, bool)>) -> BTreeMap<i64, Vec<(u64, bool)>> {
     let mut chunks: BTreeMap<i64, Vec<(u64, bool)>> = BTreeMap::new();
     for entry in entries {
         chunks.entry(chunk_of(entry.0)).or_default().push(entry);
@@ -92,7 +92,7 @@ pub(crate) fn by_chunk(entries: Vec<(u64, bool)>) -> BTreeMap<i64, Vec<(u64, boo
 }
 
 /// All that a client has, from its chunks and the list.
-pub(crate) fn join(chunks: Vec<(i64, RoaringBitmap)>, entries: Vec<(u64, bool)>) -> RoaringTreemap {
+pub fn join(chunks: Vec<(i64, RoaringBitmap)>, entries: Vec<(u64, bool)>) -> RoaringTreemap {
     let mut parts: BTreeMap<u32, RoaringBitmap> = BTreeMap::new();
     for (chunk, bits) in chunks {
         *parts.entry((chunk >> 16) as u32).or_default() |= bits;

@@ -4,10 +4,10 @@ use flare_model::feed::{Ahead, Sweep, SweepKind};
 use flare_model::ids::Seq;
 use flare_model::time::Timestamp;
 
-use crate::varint::{put, take};
+use super::varint::{put, take};
 
 /// What is ahead of the cursor. `None` for what is most common: nothing, up to the cursor itself.
-pub(crate) fn encode_ahead(cursor: Seq, ahead: &Ahead) -> Option<Vec<u8>> {
+pub fn encode_ahead(cursor: Seq, ahead: &Ahead) -> Option<Vec<u8>> {
     if ahead.horizon == cursor && ahead.holes.is_empty() && ahead.extras.is_empty() {
         return None;
     }
@@ -24,7 +24,7 @@ pub(crate) fn encode_ahead(cursor: Seq, ahead: &Ahead) -> Option<Vec<u8>> {
 }
 
 /// The reverse of [`encode_ahead`]; `None` when the bytes are not what it wrote.
-pub(crate) fn decode_ahead(cursor: Seq, bytes: Option<&[u8]>) -> Option<Ahead> {
+pub fn decode_ahead(cursor: Seq, bytes: Option<&[u8]>) -> Option<Ahead> {
     let Some(mut bytes) = bytes else { return Some(Ahead { horizon: cursor, ..Ahead::default() }) };
     let horizon = Seq(take(&mut bytes)?);
     let holes = usize::try_from(take(&mut bytes)?).ok()?;
@@ -42,7 +42,7 @@ pub(crate) fn decode_ahead(cursor: Seq, bytes: Option<&[u8]>) -> Option<Ahead> {
 }
 
 /// A sweep.
-pub(crate) fn encode_sweep(sweep: &Sweep) -> Vec<u8> {
+pub fn encode_sweep(sweep: &Sweep) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(16);
     let (kind, since) = match sweep.kind {
         SweepKind::Beginning => (0, None),
@@ -58,7 +58,7 @@ pub(crate) fn encode_sweep(sweep: &Sweep) -> Vec<u8> {
 }
 
 /// The reverse of [`encode_sweep`]; `None` when the bytes are not what it wrote.
-pub(crate) fn decode_sweep(mut bytes: &[u8]) -> Option<Sweep> {
+pub fn decode_sweep(mut bytes: &[u8]) -> Option<Sweep> {
     let kind = take(&mut bytes)?;
     let (replay, position, end) = (take(&mut bytes)?, take(&mut bytes)?, take(&mut bytes)?);
     // Sweeps that the first databases have did not count what they met.

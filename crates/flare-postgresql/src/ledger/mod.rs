@@ -1,0 +1,72 @@
+//! The ledger: calls of the contract come in; records go through the recorder, sessions of the pool answer the rest.
+
+mod kept;
+mod notes;
+mod open;
+mod standings;
+pub(crate) mod write;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use flare_model::feed::{Kept, Note, Standing};
+use flare_model::ids::{FeedId, Ordinal};
+use flare_provider::{FeedWrite, Ledger, ListStandings, Opened, Result};
+
+use crate::engine::Engine;
+use crate::numbers;
+use crate::pool::Borrowed;
+
+#[async_trait]
+impl Ledger for Engine {
+    async fn open(&self, feeds: &[FeedId], epoch: u64) -> Result<Vec<Opened>> {
+        const OPERATION: &str = "ledger.open";
+        let asked = feeds.to_vec();
+        self.change(OPERATION, move |session| {
+            Box::pin(async move { open::raise(session, &asked, epoch).await })
+        })
+        .await?;
+        let incarnation = self.incarnation;
+        let mut opened = Vec::with_capacity(feeds.len());
+        for slice in feeds.chunks(open::SLICE) {
+            let slice = slice.to_vec();
+            let read = self.snapshot(OPERATION, move |session| {
+                Box::pin(async move { open::read(session, &slice, incarnation).await })
+            });
+            opened.extend(read.await?);
+        }
+        Ok(opened)
+    }
+
+    async fn next_epoch(&self) -> Result<u64> {
+        self.change("ledger.next_epoch", move |session| Box::pin(numbers::next(session, "epoch"))).await
+    }
+
+    async fn write(&self, writes: Vec<FeedWrite>) -> Result<Vec<Result<()>>> {
+        if writes.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.recorder.write(writes).await
+    }
+
+    async fn standings(&self, list: ListStandings) -> Result<(u64, Vec<(u8, Standing)>)> {
+        let read = move |session: Arc<Borrowed>| async move { standings::list(&session, list).await };
+        self.read("ledger.standings", read).await
+    }
+
+    async fn standing(&self, feed: FeedId, ordinal: Ordinal) -> Result<Option<Standing>> {
+        let read = move |session: Arc<Borrowed>| async move { standings::one(&session, feed, ordinal).await };
+        self.read("ledger.standing", read).await
+    }
+
+    async fn note(&self, feed: FeedId, ordinal: Ordinal) -> Result<Option<Note>> {
+        let read = move |session: Arc<Borrowed>| async move { notes::read(&session, feed, ordinal).await };
+        self.read("ledger.note", read).await
+    }
+
+    async fn state(&self, feed: FeedId, life: u64, ordinal: Ordinal) -> Result<Option<Kept>> {
+        let read =
+            move |session: Arc<Borrowed>| async move { kept::read(&session, feed, life, ordinal).await };
+        self.read("ledger.state", read).await
+    }
+}

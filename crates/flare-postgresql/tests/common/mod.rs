@@ -1,0 +1,33 @@
+//! What the tests of this engine share.
+
+#![allow(dead_code, reason = "each program uses some of it")]
+
+pub mod proxy;
+mod server;
+
+pub use server::{fresh_schema, server};
+
+/// Opens a store under a name of its own, by which its sessions are known.
+pub fn open(options: &flare_postgresql::Options) -> (flare_postgresql::Postgresql, String) {
+    let name = fresh_schema();
+    let mut named = options.clone();
+    named.url = format!("{}?application_name={name}", options.url);
+    (flare_postgresql::Postgresql::open(named).expect("the server is there"), name)
+}
+
+/// Ends a process as a crash would, and waits until the server has noticed: until then it may finish what it was asked.
+pub async fn crash(postgresql: flare_postgresql::Postgresql, url: &str, name: &str) {
+    postgresql.close();
+    let (client, connection) =
+        tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("the server is there");
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(connection);
+    loop {
+        let left = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1";
+        let left: i64 = client.query_one(left, &[&name]).await.expect("it answers").get(0);
+        if left == 0 {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
