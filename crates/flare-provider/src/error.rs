@@ -11,6 +11,8 @@ pub enum ErrorKind {
     Fenced,
     /// Not now (a full disk, a lost connection, too much waiting): nothing was written, try later.
     Unavailable,
+    /// May be written, or be written a little later: the answer was lost. The caller looks before it repeats.
+    Unknown,
     /// This engine cannot do that.
     Unsupported,
     /// What is stored does not make sense, or was written by a newer Flare. Stop.

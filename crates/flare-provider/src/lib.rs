@@ -6,9 +6,11 @@
 //! that is done once, by a wrapper.
 
 pub mod catalog;
+pub mod cluster;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod documents;
+pub mod doorbell;
 pub mod error;
 pub mod faulty;
 pub mod ledger;
@@ -17,9 +19,11 @@ pub mod memory;
 use std::sync::Arc;
 
 pub use catalog::{Capture, Catalog, Entity, EntityKind, MOST_UNSEEN, NewEntity, Start};
+pub use cluster::{Cluster, Entry, Granted, Seen, Session, SessionId, Version, Watch};
 pub use documents::{
     Changed, Committed, Documents, LaneState, Newest, OlderRevision, Page, ScanLane, Witness,
 };
+pub use doorbell::{Doorbell, Heard, Listener, Ring};
 pub use error::{Conflict, ErrorKind, ProviderError, Result};
 pub use ledger::{FeedWrite, Ledger, ListStandings, Opened};
 
