@@ -65,6 +65,9 @@ struct Coordinator {
 
 impl Coordinator {
     fn expire(&mut self, now: Duration) -> bool {
+        if self.sessions.values().all(|(_, ends)| *ends > now) {
+            return false;
+        }
         let before = self.keys.len();
         self.sessions.retain(|_, (_, ends)| *ends > now);
         let sessions = &self.sessions;
@@ -95,7 +98,9 @@ impl Coordinator {
                 _ => (Answer::Fenced, false),
             },
             Request::End { session } => {
-                self.sessions.remove(session);
+                if let Some((_, ends)) = self.sessions.get_mut(session) {
+                    *ends = now;
+                }
                 (Answer::Done(None), self.expire(now))
             }
             Request::Create { session: Some(session), .. } if !self.sessions.contains_key(session) => {
@@ -168,6 +173,7 @@ struct Node {
     /// Its clock runs so many thousandths too fast.
     drift: i64,
     paused_until: Duration,
+    alarm: Option<Duration>,
     /// Units that run, with their epochs.
     open: BTreeMap<UnitId, u64>,
 }
@@ -261,7 +267,14 @@ impl World {
                 record,
                 Moment { monotonic: Duration::ZERO, wall: Timestamp::from_millis(0) },
             );
-            world.nodes.push(Node { life, number: 0, drift, paused_until: Duration::ZERO, open });
+            world.nodes.push(Node {
+                life,
+                number: 0,
+                drift,
+                paused_until: Duration::ZERO,
+                alarm: None,
+                open,
+            });
             world.begin(node);
         }
         world.plan(Duration::from_secs(5), Thing::Fault);
@@ -296,8 +309,11 @@ impl World {
         }
         let wakes =
             self.nodes[node].when(self.nodes[node].life.wakes_at()).max(self.now + Duration::from_millis(1));
-        self.plan(wakes, Thing::Wakes { node });
-        self.check();
+        // One alarm at a time: an earlier one looks again.
+        if self.nodes[node].alarm.is_none_or(|alarm| wakes < alarm) {
+            self.nodes[node].alarm = Some(wakes);
+            self.plan(wakes, Thing::Wakes { node });
+        }
     }
 
     fn act(&mut self, node: usize, action: Action) {
@@ -381,13 +397,13 @@ impl World {
             }
             Thing::Reaches { .. } => {}
             Thing::Wakes { node } if self.nodes[node].paused_until > self.now => {
-                self.plan(self.nodes[node].paused_until, Thing::Wakes { node });
+                let until = self.nodes[node].paused_until;
+                self.nodes[node].alarm = Some(until);
+                self.plan(until, Thing::Wakes { node });
             }
             Thing::Wakes { node } => {
-                let clock = self.nodes[node].clock(self.now).monotonic;
-                if self.nodes[node].life.wakes_at() <= clock {
-                    self.step(node, Event::Woke);
-                }
+                self.nodes[node].alarm = None;
+                self.step(node, Event::Woke);
             }
             Thing::Fault => self.fault(),
         }
@@ -411,7 +427,10 @@ impl World {
         let node = self.chance.below(self.nodes.len() as u64) as usize;
         match self.chance.below(6) {
             0 | 1 => {
-                self.nodes[node].paused_until = self.now + self.chance.millis(25_000);
+                // A second pause does not end the first: what waits comes in its order.
+                let until = self.now + self.chance.millis(25_000);
+                let paused = &mut self.nodes[node].paused_until;
+                *paused = until.max(*paused);
             }
             2 => {
                 let (settings, record) = settings(node);

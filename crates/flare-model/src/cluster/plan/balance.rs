@@ -85,18 +85,27 @@ fn best<'v>(draft: &Draft<'v>) -> Option<(&'v UnitId, &'v NodeId)> {
             // All that follow are less full.
             return None;
         }
-        let gains = movable(draft, from).into_iter().filter_map(|(id, unit)| {
-            let is_home = unit.desired.as_ref().is_some_and(|desired| desired.home.as_ref() == Some(to));
-            Some((is_home, gain(draft, unit, from, to)?, id))
-        });
-        let best = gains.max_by(|(home, gain, id), (other_home, other_gain, other_id)| {
-            home.cmp(other_home).then(gain.total_cmp(other_gain)).then_with(|| other_id.cmp(id))
+        let gains = movable(draft, from)
+            .into_iter()
+            .filter_map(|(id, unit)| Some((attachment(unit, to), gain(draft, unit, from, to)?, id)));
+        let best = gains.max_by(|(attached, gain, id), (other_attached, other_gain, other_id)| {
+            attached.cmp(other_attached).then(gain.total_cmp(other_gain)).then_with(|| other_id.cmp(id))
         });
         if let Some((_, _, id)) = best {
             return Some((id, to));
         }
     }
     None
+}
+
+/// Which to move first: what belongs there, then what belongs elsewhere anyway, then what is at home. So what has come home is left
+/// in peace, and a rolling restart moves each unit at most twice.
+fn attachment(unit: &Unit, to: &NodeId) -> u8 {
+    match unit.desired.as_ref().and_then(|desired| desired.home.as_ref()) {
+        Some(home) if home == to => 2,
+        Some(_) => 1,
+        None => 0,
+    }
 }
 
 /// By how much the fuller of the two would be less full; nothing where that is not worth a move.

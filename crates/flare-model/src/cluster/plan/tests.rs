@@ -149,8 +149,7 @@ fn a_hurried_rolling_restart_moves_each_unit_at_most_twice_too() {
     for (unit, times) in converge(&mut view) {
         *moved.entry(unit).or_default() += times;
     }
-    let often = moved.values().filter(|times| **times > 2).count();
-    assert!(often <= 15, "{often} of 300 moved more than twice");
+    assert!(moved.values().all(|times| *times <= 2), "{moved:?}");
     assert!(busiest_share(&view) <= 1.1);
 }
 
