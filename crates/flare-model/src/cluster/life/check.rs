@@ -391,6 +391,11 @@ impl World {
                     return;
                 }
                 if let Event::Closed(unit) = &event {
+                    // A unit that was cut while it drained is closed once.
+                    let tenure = self.nodes[node].life.tenures().get(unit);
+                    if !matches!(tenure, Some(Tenure::Draining { .. } | Tenure::Closing { .. })) {
+                        return;
+                    }
                     self.nodes[node].open.remove(unit);
                 }
                 self.step(node, event);
