@@ -20,6 +20,7 @@ pub mod retry;
 pub mod revision;
 pub mod router;
 pub mod schema;
+pub mod sharing;
 pub mod subscription;
 pub mod template;
 pub mod time;
