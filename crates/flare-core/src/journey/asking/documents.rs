@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use flare_model::document::Row;
-use flare_model::explain::Condition;
+use flare_model::explain::{Condition, InLine};
 use flare_model::feed::Glimpse;
 use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
 use roaring::RoaringTreemap;
@@ -70,6 +70,7 @@ impl Worker {
     /// What is known of these documents; nothing when the subscription is not here.
     pub fn known_of(&mut self, number: SubscriptionNumber, rows: &[(u8, Row)]) -> Option<KnownOfDocuments> {
         let now = self.tools.clock.monotonic();
+        let in_line = self.in_line(number);
         let subscriber = self.subscribers.of_mut(number)?;
         let here = |lane: u8, row| subscriber.lanes.get(lane).map(|slot| slot.feed.glimpse(row));
         let glimpses = rows.iter().map(|(lane, row)| here(*lane, row)).collect();
@@ -89,9 +90,18 @@ impl Worker {
             rests_for: fortune.rest_until.saturating_sub(now),
             rate_wait: subscriber.rate_wait(now),
             sweeping: subscriber.lanes.iter().any(|lane| lane.feed.sweeping().is_some()),
-            in_line: subscriber.hosts.iter().find_map(|host| self.hosts.in_line(*host)),
+            in_line,
         };
         Some(KnownOfDocuments { glimpses, condition })
+    }
+
+    /// The connections that a subscription waits for, if it does.
+    pub(super) fn in_line(&self, number: SubscriptionNumber) -> Option<InLine> {
+        let subscriber = self.subscribers.of(number)?;
+        match subscriber.waits {
+            Some(_) => Some(self.hosts.in_line_for_share(subscriber.host)),
+            None => subscriber.hosts.iter().find_map(|host| self.hosts.in_line(*host)),
+        }
     }
 
     /// A page of what is owed; nothing when the subscription is not here.

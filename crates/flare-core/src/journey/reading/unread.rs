@@ -86,8 +86,7 @@ impl Worker {
                 Found::LaterMore => {
                     subscriber.unread.push_back(lane);
                     let host = subscriber.host;
-                    subscriber.queued = true;
-                    self.hosts[host].ready.push_back(place);
+                    self.stand_in_queue(place);
                     self.summon(host);
                     return None;
                 }

@@ -8,6 +8,7 @@ use flare_model::judge::{Judgement, Times, judge};
 use crate::journey::reading::sweeping;
 use crate::journey::subscriber::{Standstill, Subscriber};
 use crate::journey::worker::Worker;
+use crate::journey::worker::breaker::Silence;
 use crate::journey::worker::job::Job;
 use crate::journey::worker::moments::Lasted;
 use crate::notification::Notification;
@@ -18,7 +19,8 @@ impl Worker {
     pub fn settle(&mut self, mut job: Job, ending: &Ending, lasted: Lasted) {
         let (times, monotonic) = (self.times(lasted), lasted.until);
         self.ended(&mut job);
-        if let Some(lost) = self.heard_of(job.host, ending) {
+        self.took(job.place, lasted.until.saturating_sub(lasted.since));
+        if let Some(lost) = self.heard_of(&job, ending, lasted) {
             self.make_up_for(job.host, lost);
             job.notification.attempt.first_attempt_at =
                 job.notification.attempt.first_attempt_at.map(|at| at.saturating_add(lost));
@@ -105,14 +107,15 @@ impl Worker {
     fn ended(&mut self, job: &mut Job) {
         self.keep_up(job);
         self.in_flight -= 1;
-        if job.hanging {
-            self.hangs_no_more();
+        if let Some(class) = job.share.take() {
+            self.tools.caps.end_share(self.hosts[job.host].number, class);
         }
         if self.stopping && self.in_flight == 0 {
             self.drained.notify_one();
         }
         if let Some(subscriber) = self.subscribers.get_mut(job.place) {
             subscriber.in_flight -= 1;
+            job.age.take().into_iter().for_each(|age| subscriber.service.is_rid_of(age));
             subscriber.lanes[job.lane].in_flight -= 1;
             self.give_back(job.place);
         }
@@ -144,19 +147,34 @@ impl Worker {
     }
 
     /// Whether a host answers. Returns for how long nothing was sent to it, if that is known only now.
-    fn heard_of(&mut self, host: usize, ending: &Ending) -> Option<Duration> {
-        let breaker = &mut self.hosts[host].breaker;
-        let silent = matches!(ending, Ending::Failed { .. });
-        if !silent && breaker.is_closed() {
-            return breaker.answered(Duration::ZERO);
+    fn heard_of(
+        &mut self,
+        job: &Job,
+        ending: &Ending,
+        Lasted { since, until, .. }: Lasted,
+    ) -> Option<Duration> {
+        let host = job.host;
+        let silence = match ending {
+            Ending::Failed { sent, .. } => Some(Silence { since, until, reached: *sent, probe: job.probe }),
+            Ending::Answered(_) => None,
+        };
+        let silent = silence.is_some();
+        if !silent {
+            self.hosts[host].answered_last = Some(job.place);
         }
-        let was_closed = breaker.is_closed();
-        let (now, jitter) = (self.tools.clock.monotonic(), self.tools.chance.unit());
-        let lost = match silent {
-            true => breaker.silence(now, &self.tools.limits.breaker, jitter),
-            false => breaker.answered(now),
+        let breaker = &mut self.hosts[host].breaker;
+        if !silent && breaker.is_closed() {
+            return breaker.answered(until);
+        }
+        let (was_closed, jitter) = (breaker.is_closed(), self.tools.chance.unit());
+        let lost = match silence {
+            Some(silence) => breaker.silence(&silence, &self.tools.limits.breaker, jitter),
+            None => breaker.answered(until),
         };
         self.hosts[host].rests = false;
+        if was_closed && !self.hosts[host].breaker.is_closed() {
+            self.leave_alone(host);
+        }
         let key = &self.hosts[host].key;
         if was_closed && !self.hosts[host].breaker.is_closed() {
             self.tools.desk.counts.breakers.add(1);
@@ -164,11 +182,21 @@ impl Worker {
         } else if !was_closed && !silent {
             tracing::info!(host = %key, "host answers again");
         }
-        if !self.hosts[host].ready.is_empty() {
+        if !self.hosts[host].queue.is_empty() {
             // Whoever stands in line was turned away while the probe was under way.
             self.summon(host);
         }
         lost
+    }
+
+    /// A host is left alone from now on, but for those who had no failure of their own where it could be reached.
+    fn leave_alone(&mut self, host: usize) {
+        self.return_shares_of(host);
+        let (subscribers, host) = (&self.subscribers, &mut self.hosts[host]);
+        if host.breaker.spares_the_innocent() {
+            let innocent = |place| subscribers.get(place).is_some_and(|subscriber| subscriber.is_innocent());
+            host.queue.trust(innocent);
+        }
     }
 
     /// The time in which nothing was sent to a host counts against nobody's time to live.
@@ -301,7 +329,17 @@ mod tests {
             });
             let notification = Notification { attempt, change, state: None, compiled, span: None };
             let (host, offset) = (subscriber.host, worker.offset);
-            let job = Job { place, lane, notification, host, offset, hanging: false, driven: true };
+            let job = Job {
+                place,
+                lane,
+                notification,
+                host,
+                offset,
+                share: None,
+                age: None,
+                probe: false,
+                driven: true,
+            };
             let trouble = Box::new(Trouble {
                 attempts: 1,
                 first_attempt_at: now,

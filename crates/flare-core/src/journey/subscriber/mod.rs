@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flare_model::ids::Ordinal;
+use flare_model::sharing::{Class, Service, Ticket};
 use flare_model::time::Timestamp;
 
 use crate::journey::permits::bucket::Bucket;
@@ -65,8 +66,14 @@ pub struct Subscriber {
     pub in_flight: u32,
     /// Whether it stands in its host's queue.
     pub queued: bool,
-    /// Whether it is among those that hang and wait to be asked.
-    pub waits_to_hang: bool,
+    /// How long its requests take.
+    pub service: Service,
+    /// As which class its hosts know it.
+    pub class: Class,
+    /// The share of its host's connections that it has, and has not used yet.
+    pub share: Option<Class>,
+    /// That it waits for one.
+    pub waits: Option<WaitsForShare>,
     /// Where most of its notifications go.
     pub host: usize,
     /// By action, where they go.
@@ -83,6 +90,15 @@ pub struct Subscriber {
     pub passive: Option<Box<Passive>>,
     /// While any is out, whatever the mode is by now.
     pub leases: Option<Box<Leases>>,
+}
+
+/// That a subscription waits for its share, and where.
+#[derive(Clone, Copy, Debug)]
+pub struct WaitsForShare {
+    /// As which class.
+    pub class: Class,
+    /// In which place.
+    pub ticket: Ticket,
 }
 
 /// Since when a subscription stands still.
@@ -129,7 +145,10 @@ impl Subscriber {
             borrowed: None,
             in_flight: 0,
             queued: false,
-            waits_to_hang: false,
+            service: Service::default(),
+            class: Class::New,
+            share: None,
+            waits: None,
             host: hosts[1],
             hosts,
             fortune: Fortune::default(),
@@ -169,6 +188,12 @@ impl Subscriber {
     pub fn room(&self) -> u32 {
         let most = self.fortune.room(self.compiled.spec.concurrency);
         self.passive.as_ref().map_or(most, |passive| passive.room(self.in_flight).min(most))
+    }
+
+    /// Whether its client may be asked though others got no answer from the host: it has had no failure of its own, and
+    /// this would be its only request.
+    pub fn is_innocent(&self) -> bool {
+        self.fortune.failures == 0 && self.in_flight == 0
     }
 
     /// Whether other threads have all of its concurrency that this one does not.

@@ -89,6 +89,7 @@ impl Worker {
         let mut subscriber = Subscriber::new(compiled, lanes, hosts, placement, standstill, self.now());
         subscriber.borrowed = borrowed;
         let place = self.subscribers.insert(subscriber);
+        self.join_hosts(place);
         self.change_mode(place);
         place
     }

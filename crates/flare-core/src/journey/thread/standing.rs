@@ -26,14 +26,14 @@ impl Worker {
         subscriber.lanes.iter_mut().for_each(|lane| lane.feed.keep_states(keeps_state));
         self.share_concurrency(place);
         self.follow(place);
-        let subscriber = &mut self.subscribers[place];
-        if subscriber.queued && subscriber.host != hosts[1] {
+        let before = self.subscribers[place].hosts;
+        if before != hosts {
             // The host it had may be left alone for long, and the one that it has now need not wait for that.
-            subscriber.queued = false;
-            self.hosts[subscriber.host].ready.retain(|waiting| *waiting != place);
+            self.quit_hosts(place);
+            let subscriber = &mut self.subscribers[place];
+            (subscriber.host, subscriber.hosts) = (hosts[1], hosts);
+            self.join_hosts(place);
         }
-        subscriber.host = hosts[1];
-        let before = std::mem::replace(&mut subscriber.hosts, hosts);
         self.hosts.leave(before);
         let subscriber = &mut self.subscribers[place];
         select(&subscriber.compiled, &mut subscriber.lanes);
