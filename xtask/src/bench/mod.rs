@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-pub use http::{find, length};
-pub use process::target;
+pub use http::{Connection, find, length};
+pub use process::{Flare, build, target};
+pub use sink::now;
 
 use drive::{Measured, Workload};
-use process::Flare;
 use sink::Sink;
 use tls::Identity;
 

@@ -166,6 +166,17 @@ pub struct InLine {
     pub slow: Option<u32>,
 }
 
+impl InLine {
+    /// In words.
+    pub fn words(&self) -> String {
+        let InLine { host, open, most, slow } = self;
+        let to = host.as_ref().map_or_else(|| "any host".to_owned(), |host| format!("host {host}"));
+        let slow = slow.filter(|slow| *slow > 0);
+        let slow = slow.map(|slow| format!(", {slow} by slow clients")).unwrap_or_default();
+        format!("waits for a connection to {to}: {open} of {most} in use{slow}")
+    }
+}
+
 /// The answer in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -1,7 +1,7 @@
 //! The steps of an explanation: each takes the evidence and adds the facts of its part, or none.
 
 use super::words::{self, considered};
-use super::{Evidence, Fact, Gist, InLine, Kind, Known, Lately, Tried};
+use super::{Evidence, Fact, Gist, Kind, Known, Lately, Tried};
 use crate::feed::{ClientHas, Glimpse, State, TRANSITION, Trouble};
 use crate::time::Timestamp;
 
@@ -237,15 +237,12 @@ pub(super) fn breaker(evidence: &Evidence, facts: &mut Vec<Fact>) {
 
 /// Connections that are waited for.
 pub(super) fn host(evidence: &Evidence, facts: &mut Vec<Fact>) {
-    let Some(InLine { host, open, most, slow }) = &evidence.condition.in_line else { return };
-    let (to, key) = match host {
-        Some(host) => (format!("host {host}"), "http.client.connections-per-host"),
-        None => ("any host".to_owned(), "http.client.connections"),
+    let Some(in_line) = &evidence.condition.in_line else { return };
+    let key = match in_line.host {
+        Some(_) => "http.client.connections-per-host",
+        None => "http.client.connections",
     };
-    let slow = slow.filter(|slow| *slow > 0);
-    let slow = slow.map(|slow| format!(", {slow} by slow clients")).unwrap_or_default();
-    let detail = format!("waits for a connection to {to}: {open} of {most} in use{slow} ({key})");
-    add(facts, None, Kind::Host, detail);
+    add(facts, None, Kind::Host, format!("{} ({key})", in_line.words()));
 }
 
 /// The rate limit, and what the client asked for.

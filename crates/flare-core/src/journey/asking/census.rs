@@ -84,6 +84,9 @@ impl Worker {
         gauges.in_flight = self.in_flight as u64;
         gauges.connections = self.hosts.connections() as u64;
         gauges.hosts = self.hosts.len() as u64;
+        gauges.waiting_for_connection = self.hosts.waiting() as u64;
+        // All threads share them: one tells.
+        gauges.slow_requests = if self.thread == 0 { self.tools.caps.slow_in_all().into() } else { 0 };
         gauges.open_breakers = self.hosts.iter().filter(|(_, host)| !host.breaker.is_closed()).count() as u64;
     }
 }

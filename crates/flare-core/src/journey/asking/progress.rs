@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use flare_model::explain::InLine;
 use flare_model::feed::{Feed, Filtering, Standing, State, SweepKind, TRANSITION, Tally};
 use flare_model::ids::{Ordinal, SubscriptionNumber};
 use flare_model::subscription::ReplayLeft;
@@ -62,6 +63,8 @@ pub struct Progress {
     pub decision: Option<Decision>,
     /// A host of its own that does not answer, and when it is tried again.
     pub breaker: Option<(HostKey, Timestamp)>,
+    /// The connections that it waits for.
+    pub in_line: Option<InLine>,
     /// By replay: what is left of it.
     pub replays: BTreeMap<u64, ReplayLeft>,
 }
@@ -93,6 +96,7 @@ impl Merge for Progress {
             self.filtering.get_or_insert_default().add(other);
         }
         self.breaker = self.breaker.or(other.breaker);
+        self.in_line = self.in_line.or(other.in_line);
         for (replay, left) in other.replays {
             let sum = self.replays.entry(replay).or_default();
             sum.waiting += left.waiting;
@@ -130,6 +134,7 @@ impl Worker {
             in_flight: u64::from(subscriber.in_flight) + leased,
             failing_since: subscriber.fortune.failing_since,
             decision: subscriber.decision.as_deref().cloned(),
+            in_line: self.in_line(number),
             ..Progress::default()
         };
         let (now, monotonic) = (self.tools.clock.now(), self.tools.clock.monotonic());

@@ -98,6 +98,10 @@ impl Worker {
             let job = self.begin(place, lane, attempt, change);
             self.ready(place);
             if job.host == host {
+                if job.share.is_some() && self.hosts[host].queue.has_quick() {
+                    // The courier that was called for it is under way with this one.
+                    self.summon(host);
+                }
                 return Some(job);
             }
             let elsewhere = job.host;

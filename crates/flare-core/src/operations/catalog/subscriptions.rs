@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use flare_model::explain::InLine;
 use flare_model::feed::{Failure as LastFailure, SweepKind};
 use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::invalid::{Invalid, plain};
@@ -55,11 +56,39 @@ pub struct StatusView {
     /// A host that does not answer, and when it is tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breaker: Option<BreakerView>,
+    /// The connections that it waits for, while others have them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connections: Option<ConnectionsView>,
     /// What the expressions left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<FilterView>,
     /// Who serves it.
     pub node: &'static str,
+}
+
+/// Connections that a subscription waits for.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConnectionsView {
+    /// To this host; left out where as many are open to all hosts together as may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// How many are open.
+    pub in_use: u32,
+    /// How many may be.
+    pub most: u32,
+    /// Those of them that clients have which are slow to answer.
+    pub slow: u32,
+    /// All of it in words.
+    pub detail: String,
+}
+
+impl From<InLine> for ConnectionsView {
+    fn from(in_line: InLine) -> ConnectionsView {
+        let detail = in_line.words();
+        let InLine { host, open: in_use, most, slow } = in_line;
+        ConnectionsView { host, in_use, most, slow: slow.unwrap_or(0), detail }
+    }
 }
 
 /// How far a subscription is.
@@ -461,6 +490,7 @@ impl App {
             last_failure: tally.last_failure.map(|failure| FailureView::from(*failure)),
             filter: FilterView::of(&subscription.compiled.spec, seen.filtering),
             breaker: seen.breaker.map(|(host, retry_at)| BreakerView { host: host.to_string(), retry_at }),
+            connections: seen.in_line.map(ConnectionsView::from),
             node: "local",
         })
     }

@@ -219,6 +219,9 @@ fn facts(app: &App, head: &Head) -> Vec<(&'static str, Words)> {
         let words = format!("{} does not answer and is left alone; tried again ", breaker.host);
         facts.push(("Circuit breaker", Words::of(&words).moment(Ago { now, at: breaker.retry_at })));
     }
+    if let Some(connections) = &status.connections {
+        facts.push(("Connections", Words::of(&connections.detail)));
+    }
     let feed = &status.feed;
     let position = format!("{} of {} changes", text::number(feed.cursor), text::number(feed.head));
     facts.push(("Position", Words::of(&position)));

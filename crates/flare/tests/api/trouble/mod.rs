@@ -13,5 +13,6 @@ pub mod hostile_clients;
 pub mod lost_stores;
 pub mod outages;
 pub mod retention;
+pub mod sharing;
 pub mod stopping;
 pub mod troubled;
