@@ -144,7 +144,7 @@ impl Scenario {
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
         let answered = got.lock().expect("nobody panics").slow as f64 / began.elapsed().as_secs_f64();
-        drop(flare);
+        flare.kill().await?;
         let mut got = std::mem::take(&mut *got.lock().expect("nobody panics"));
         Ok(self.print(&mut got.late, changes as usize, answered))
     }

@@ -112,6 +112,13 @@ impl Flare {
         Ok((flare, began.elapsed()))
     }
 
+    /// Kills it, and leaves nothing of it.
+    pub async fn kill(mut self) -> anyhow::Result<()> {
+        self.child.kill().await?;
+        std::fs::remove_dir_all(&self.data)?;
+        Ok(())
+    }
+
     pub async fn stop(mut self) -> anyhow::Result<()> {
         let pid = self.child.id().context("flare has ended")?;
         let told = std::process::Command::new("kill").args(["-TERM", &pid.to_string()]).status()?;

@@ -34,17 +34,38 @@ impl Age {
 /// What is known of one client.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Service {
-    /// How long the next one will take, by how long the last ones took.
-    expected: Option<Duration>,
+    /// How long the next one will take, by how long the last ones took: a geometric mean, so that a few that take a hundred
+    /// times as long as the others do not count for a hundred.
+    expected: Option<Logarithm>,
+    /// By what has ended it is quick. It stays so for longer than it takes to become so.
+    is_quick: bool,
     /// Open requests that are no longer young, each by its age.
     old: [u32; 2],
+}
+
+/// Of microseconds, to base 2.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+struct Logarithm(f32);
+
+impl Logarithm {
+    const MIDDLING: Logarithm = Logarithm(16.931_57);
+    /// Four times as long.
+    const QUICK_NO_MORE: Logarithm = Logarithm(18.931_57);
+    const SLOW: Logarithm = Logarithm(19.931_57);
+
+    fn of(duration: Duration) -> Logarithm {
+        Logarithm((duration.as_micros() as f32).max(1.0).log2())
+    }
 }
 
 impl Service {
     /// A request has ended after so long.
     pub fn ended(&mut self, took: Duration) {
-        // A quarter of what is new: one that took long among quick ones is forgotten after a few.
-        self.expected = Some(self.expected.map_or(took, |expected| (expected * 3 + took) / 4));
+        let took = Logarithm::of(took);
+        let expected =
+            self.expected.map_or(took, |expected| Logarithm(expected.0 + (took.0 - expected.0) / 4.0));
+        let limit = if self.is_quick { Logarithm::QUICK_NO_MORE } else { Logarithm::MIDDLING };
+        (self.expected, self.is_quick) = (Some(expected), expected < limit);
     }
 
     /// A request that is open has come to an age, from the one before.
@@ -67,12 +88,11 @@ impl Service {
 
     /// By what has ended and by what is open: a client that hangs is slow before its first request has ended.
     pub fn class(&self) -> Class {
-        let is = |age: Age, at_least: Duration| at_least >= age.reached_after();
         let by_time = match self.expected {
             None => Class::New,
-            Some(expected) if is(Age::Slow, expected) => Class::Slow,
-            Some(expected) if is(Age::Middling, expected) => Class::Middling,
-            Some(_) => Class::Quick,
+            Some(_) if self.is_quick => Class::Quick,
+            Some(expected) if expected < Logarithm::SLOW => Class::Middling,
+            Some(_) => Class::Slow,
         };
         let by_age = match self.old {
             [0, 0] => Class::Quick,
@@ -87,21 +107,35 @@ impl Service {
 mod tests {
     use super::*;
 
+    /// How many of these it takes until the class is another one.
+    fn until(service: &mut Service, class: Class, took: Duration) -> usize {
+        (1..100)
+            .find(|_| {
+                service.ended(took);
+                service.class() == class
+            })
+            .expect("it becomes that in the end")
+    }
+
     #[test]
-    fn a_client_is_known_by_its_first_answer_and_one_long_request_is_forgotten_after_a_few() {
+    fn a_client_is_known_by_its_first_answer_and_a_few_that_take_long_do_not_change_that() {
         let mut service = Service::default();
         assert_eq!((service.class(), service.is_measured()), (Class::New, false));
         service.ended(Duration::from_millis(5));
         assert_eq!((service.class(), service.is_measured()), (Class::Quick, true));
         service.ended(Duration::from_secs(2));
-        assert_eq!(service.class(), Class::Middling);
-        let quick = (1..).find(|_| {
-            service.ended(Duration::from_millis(5));
-            service.class() == Class::Quick
-        });
-        assert_eq!(quick, Some(5));
-        (0..20).for_each(|_| service.ended(Duration::from_secs(8)));
-        assert_eq!(service.class(), Class::Slow);
+        service.ended(Duration::from_secs(2));
+        assert_eq!(service.class(), Class::Quick);
+        assert_eq!(until(&mut service, Class::Middling, Duration::from_secs(2)), 4);
+        assert_eq!(until(&mut service, Class::Slow, Duration::from_secs(8)), 2);
+        assert_eq!(until(&mut service, Class::Quick, Duration::from_millis(5)), 2);
+        for (millis, class) in
+            [(124, Class::Quick), (126, Class::Middling), (999, Class::Middling), (1_001, Class::Slow)]
+        {
+            let mut service = Service::default();
+            service.ended(Duration::from_millis(millis));
+            assert_eq!(service.class(), class, "{millis} ms");
+        }
     }
 
     #[test]

@@ -71,10 +71,20 @@ impl Pool {
         Pool { slots, open: [0; 3], users: [0; 4] }
     }
 
-    /// How many requests of this class and the slower ones may be open: all but what is kept for clients that are there.
+    /// How many requests of this class and the slower ones may be open: all but what is kept for the quicker classes that
+    /// are there. If any is, what is kept for the quick counts too: one that answers late for a while is quick again soon.
     fn most(&self, class: Class) -> u32 {
-        let kept = kept(self.slots).into_iter().zip(self.users).take(class as usize);
-        let kept: u32 = kept.map(|(kept, users)| if users > 0 { kept } else { 0 }).sum();
+        if self.users.iter().sum::<u32>() <= 1 {
+            // There is nobody to share with: as many as there are connections, which are counted elsewhere.
+            return u32::MAX;
+        }
+        let quicker = &self.users[..class as usize];
+        if quicker.iter().all(|users| *users == 0) {
+            return self.slots.max(1);
+        }
+        let kept = kept(self.slots);
+        let others = kept.iter().zip(quicker).skip(1).filter(|(_, users)| **users > 0);
+        let kept = kept[0] + others.map(|(kept, _)| kept).sum::<u32>();
         self.slots.saturating_sub(kept).max(1)
     }
 

@@ -21,7 +21,9 @@ fn what_is_slow_leaves_a_part_to_whoever_is_quicker_and_is_there() {
         (0..).find(|_| !shares.begin(host, 0, class, 0)).expect("there is an end")
     };
     assert_eq!(most(&[(Slow, 200)], Slow), 64, "nobody else is there");
+    assert!(Pool { users: [0, 0, 0, 1], ..Pool::new(0) }.may_begin(Slow), "it is alone");
     assert_eq!(most(&[(Slow, 200), (Quick, 1)], Slow), 62);
+    assert_eq!(most(&[(Slow, 200), (Middling, 1)], Slow), 60, "it may have been quick");
     assert_eq!(most(&[(Slow, 200), (Quick, 1), (New, 1), (Middling, 1)], Slow), 58);
     assert_eq!(most(&[(Slow, 200), (Quick, 1), (New, 1), (Middling, 1)], Middling), 60);
     assert_eq!(most(&[(Slow, 200), (Quick, 1), (New, 1), (Middling, 1)], New), 62);
@@ -66,6 +68,7 @@ fn who_is_new_goes_first_then_who_holds_least() {
 fn hosts_that_wait_for_the_connections_of_all_take_turns() {
     let mut shares = Shares::new(1);
     let [a, b] = [shares.add_host(8), shares.add_host(8)];
+    [a, b].into_iter().for_each(|host| shares.join(host, Class::Slow));
     assert!(shares.begin(a, 0, Class::Slow, 0));
     assert!(!shares.begin(a, 0, Class::Slow, 0) && !shares.begin(b, 0, Class::Slow, 0));
     assert!(shares.is_starved(a) && shares.is_starved(b));

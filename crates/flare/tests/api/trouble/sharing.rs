@@ -23,8 +23,11 @@ async fn quick_client(setup: Setup) -> (Story, String) {
     let setup = setup.with("FLARE_HTTP_CLIENT_CONNECTIONS_PER_HOST", "4");
     let story = Story::with(setup, Receiver::answering(quick_or_never).await).await;
     let quick = subscribe(&story, "/quick", json!({})).await;
-    story.put("first", 1).await;
-    story.settled(&quick).await;
+    // It is quick as a rule, even if this machine is not for a moment.
+    for revision in 1..11 {
+        story.put("first", revision).await;
+        story.settled(&quick).await;
+    }
     (story, quick)
 }
 
@@ -47,7 +50,7 @@ async fn a_quick_client_gets_all_its_changes_while_its_neighbours_hang() {
             }
             story.settled(&quick).await;
         }
-        assert!(told_at(&story, "/quick") > 100, "each revision was settled before the next");
+        assert!(told_at(&story, "/quick") >= 110, "each revision was settled before the next");
         assert_eq!(story.receiver.in_flight(), 3, "they hang, and leave one connection of four");
         assert_eq!(told_at(&story, "/quick") + 3, story.receiver.count());
         says_what_it_waits_for(&story, &hanging).await;
@@ -84,7 +87,7 @@ async fn whoever_has_had_no_failure_is_asked_though_others_had_no_answer_from_it
     let retry = json!({"interval": "1ms", "maxInterval": "1ms", "quantity": 10000});
     let delivery = json!({"timeout": "50ms", "retry": retry});
     let hanging = subscribe(&story, "/hangs", delivery).await;
-    for revision in 2..5 {
+    for revision in 11..14 {
         story.put("first", revision).await;
         story.until_status(&hanging, "the host is left alone", |status| status["breaker"].is_object()).await;
         story.put("second", revision).await;
@@ -105,7 +108,7 @@ async fn a_client_that_hangs_while_another_one_is_answered_says_nothing_about_th
     // It is tried once, for as long as the other one is told of ten changes.
     let delivery = json!({"timeout": "2s", "retry": {"quantity": 0}});
     let hanging = subscribe(&story, "/hangs", delivery).await;
-    story.put("first", 2).await;
+    story.put("first", 11).await;
     until_true("it hangs", || story.receiver.in_flight() == 1).await;
     for revision in 3..13 {
         story.put("second", revision).await;
@@ -128,7 +131,7 @@ async fn clients_that_hang_take_turns_and_leave_a_connection_over_all_threads() 
     for number in 0..8 {
         hanging.push(subscribe(&story, &format!("/{number}"), delivery.clone()).await);
     }
-    story.put("first", 2).await;
+    story.put("first", 11).await;
     story.settled(&quick).await;
     let told = std::time::Duration::from_millis(400);
     throughout(told, "they leave one", || story.receiver.in_flight() <= 3).await;
