@@ -175,14 +175,14 @@ impl Shares {
         self.serve()
     }
 
-    /// How many requests a client may have open of which none has ended yet: one while it is new, and half of what would
-    /// be its part once that has grown old; whatever there is where it has the host for itself.
+    /// How many requests a client may have open of which none has ended yet: one at first, and what is its part once that
+    /// is open for as long as those of a slow client; whatever there is where it has the host for itself.
     pub fn first_requests(&self, host: HostNumber, class: Class) -> u32 {
         let Some(HostShares { pool, .. }) = self.hosts.get(&host) else { return u32::MAX };
         match (pool.users.iter().sum::<u32>(), class) {
             (0 | 1, _) => u32::MAX,
-            (_, Class::New) => 1,
-            (users, _) => (pool.slots / users.saturating_mul(2)).max(1),
+            (users, Class::Slow) => (pool.slots / users).max(1),
+            (_, _) => 1,
         }
     }
 

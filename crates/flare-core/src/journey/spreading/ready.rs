@@ -46,6 +46,7 @@ impl Worker {
     pub fn ready(&mut self, place: Place) {
         if let Some(host) = self.enqueue(place) {
             self.summon(host);
+            self.keep_share_for_connection(place, host);
         }
     }
 
@@ -55,6 +56,7 @@ impl Worker {
             && (host != mine || self.hosts[host].queue.len() > 1)
         {
             self.summon(host);
+            self.keep_share_for_connection(place, host);
         }
     }
 

@@ -102,6 +102,14 @@ impl Worker {
         }
     }
 
+    /// Whoever stands in the queue of a host that waits for a connection keeps no share from those who have one: it is
+    /// tried for again when there is a connection.
+    pub(in crate::journey) fn keep_share_for_connection(&mut self, place: Place, host: usize) {
+        if self.hosts[host].waits_for_connection() {
+            self.return_share(place);
+        }
+    }
+
     /// Whoever stands in the queue of a host that is left alone keeps no share from others.
     pub(in crate::journey) fn return_shares_of(&mut self, host: usize) {
         let queued: Vec<Place> = self.hosts[host].queue.patient().collect();

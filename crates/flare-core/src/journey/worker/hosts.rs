@@ -118,6 +118,11 @@ impl Host {
         self.rests || !self.breaker.is_closed()
     }
 
+    /// Whether it stands in line for a connection.
+    pub fn waits_for_connection(&self) -> bool {
+        self.waits != Waits::No
+    }
+
     fn has_some_in_line(&self) -> bool {
         !self.queue.is_empty() || !self.handed.is_empty()
     }

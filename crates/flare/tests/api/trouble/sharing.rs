@@ -106,7 +106,7 @@ async fn a_client_that_hangs_while_another_one_is_answered_says_nothing_about_th
         .with("FLARE_DELIVERY_BREAKER_LONGEST_PAUSE", "10m");
     let (story, quick) = quick_client(setup).await;
     // It is tried once, for as long as the other one is told of ten changes.
-    let delivery = json!({"timeout": "2s", "retry": {"quantity": 0}});
+    let delivery = json!({"timeout": "2s", "retry": {"quantity": 1}});
     let hanging = subscribe(&story, "/hangs", delivery).await;
     story.put("first", 11).await;
     until_true("it hangs", || story.receiver.in_flight() == 1).await;
