@@ -224,7 +224,7 @@ fn a_client_that_holds_nothing_is_served_within_one_round_of_those_who_wait() {
     let mut lines: [Line<usize>; 2] = Default::default();
     let mut held = [0u32; 21];
     let mut open = std::collections::VecDeque::new();
-    let mut want = |shares: &mut Shares, lines: &mut [Line<usize>; 2], held: &mut [u32; 21], who: usize| {
+    let want = |shares: &mut Shares, lines: &mut [Line<usize>; 2], held: &mut [u32; 21], who: usize| {
         let thread = who % 2;
         if !lines[thread].is_empty() || !shares.begin(host, thread, Class::Slow, held[who]) {
             let _ticket = lines[thread].stand(who, held[who]);
