@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use flare_core::operations::{App, Done, Failure, ReplayDraft};
 use flare_model::ids::{ResourceId, SubscriptionId};
-use flare_model::subscription::Draft;
+use flare_model::subscription::{Draft, PauseDraft, PausedBy};
 use flare_promises::dice::Dice;
 use flare_promises::wish::{Aspect, Wish};
 use serde_json::{Value, json};
@@ -249,7 +249,10 @@ pub async fn pause(house: Rc<House>, number: usize) {
     let Some(name) = house.stage.lock().clients[number].name.clone() else { return };
     let paused = persist(&house, |app| {
         let name = name.clone();
-        async move { app.pause(&name.resource, &name.id).await.map(drop) }
+        async move {
+            let pause = PauseDraft { reason: Some("the schedule says so".to_owned()) };
+            app.pause(&name.resource, &name.id, PausedBy::Api, pause).await.map(drop)
+        }
     })
     .await;
     let mut inside = house.stage.lock();

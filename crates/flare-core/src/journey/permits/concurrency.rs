@@ -1,4 +1,5 @@
-//! The concurrency of a subscription, and its rate, where several threads share them.
+//! The concurrency of a subscription, and its rate, where several threads share them; and when its client was last well,
+//! which each of them has to know of the others.
 //!
 //! A subscription with one thread has its concurrency to itself and pays nothing here. Of several, each borrows from one
 //! pool. As long as it has something to send, it keeps what it borrowed up to its part, so that threads that are all
@@ -6,7 +7,9 @@
 //! nothing to send.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
+use flare_model::time::Timestamp;
 use parking_lot::Mutex;
 
 use crate::journey::permits::bucket::Bucket;
@@ -18,12 +21,34 @@ pub struct Common {
     permits: Permits,
     /// The bucket of its rate limit, once something was taken from it.
     pub bucket: Mutex<Option<Bucket>>,
+    /// When the client last took something or asked to drop it, in milliseconds; the least there is where it never did.
+    well_at: AtomicI64,
 }
+
+/// Threads that are all busy hear of each other so often: otherwise each delivery would take the others' caches.
+const NEWS: i64 = 1000;
 
 impl Common {
     /// With this concurrency, of which nothing is taken.
     pub fn new(concurrency: u32) -> Arc<Common> {
-        Arc::new(Common { permits: Permits::new(concurrency), bucket: Mutex::default() })
+        Arc::new(Common {
+            permits: Permits::new(concurrency),
+            bucket: Mutex::default(),
+            well_at: AtomicI64::new(i64::MIN),
+        })
+    }
+
+    /// The client was well at a moment.
+    pub fn was_well(&self, at: Timestamp) {
+        if at.millis() > self.well_at.load(Ordering::Relaxed).saturating_add(NEWS) {
+            self.well_at.fetch_max(at.millis(), Ordering::Relaxed);
+        }
+    }
+
+    /// When it last was, within a second; absent where it never was.
+    pub fn well_at(&self) -> Option<Timestamp> {
+        let well_at = self.well_at.load(Ordering::Relaxed);
+        (well_at != i64::MIN).then(|| Timestamp::from_millis(well_at))
     }
 }
 
