@@ -175,6 +175,7 @@ pub async fn change(house: Rc<House>, number: usize, aspects: Vec<Aspect>, wish:
         merge(&mut patch, wish.said(*aspect, &whole));
     }
     let refilters = aspects.contains(&Aspect::Filter);
+    house.stage.lock().clients[number].forgiven += 1;
     if refilters {
         house.stage.lock().clients[number].refilter(wish.filter);
     }
@@ -188,6 +189,7 @@ pub async fn change(house: Rc<House>, number: usize, aspects: Vec<Aspect>, wish:
     inside.note(|| format!("client {number} is changed: {patch}"));
     let client = &mut inside.clients[number];
     client.changing.retain(|aspect| !aspects.contains(aspect));
+    client.forgiven += 1;
     match changed {
         Ok(()) => {
             // A filter that says the same decides nothing again.
@@ -269,6 +271,7 @@ pub async fn resume(house: Rc<House>, number: usize) {
     let name = {
         let client = &mut house.stage.lock().clients[number];
         client.quiet = None;
+        client.forgiven += 1;
         client.name.clone()
     };
     let Some(name) = name else { return };
@@ -280,6 +283,7 @@ pub async fn resume(house: Rc<House>, number: usize) {
     let mut inside = house.stage.lock();
     inside.note(|| format!("client {number} is resumed: {}", resumed.is_ok()));
     inside.clients[number].standing = false;
+    inside.clients[number].forgiven += 1;
     if let Err(failure) = resumed {
         inside.fails(number, "resuming it", &failure);
     }

@@ -238,7 +238,7 @@ fn tally() -> impl Strategy<Value = Tally> {
             skipped: failed / 2,
             last_success_at: success.map(Timestamp::from_millis),
             last_failure: last_failure.map(Box::new),
-            health: health.map(Box::new),
+            health: health.filter(|health| *health != Health::default()).map(Box::new),
         },
     )
 }
