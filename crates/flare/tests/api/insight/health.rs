@@ -178,10 +178,8 @@ async fn a_pause_says_by_whom_and_why() {
         assert_eq!(story.status(&subscription).await["reason"], shown["reason"]);
     }
     story.command(&subscription, "resume").await.expect(200);
-    let form = story.api();
-    let paused =
-        form.send("POST", &format!("/ui/subscriptions/{id}/pause"), &[("sec-fetch-site", "same-origin")], "");
-    paused.await.expect(303);
+    let (path, headers) = (format!("/ui/subscriptions/{id}/pause"), [("sec-fetch-site", "same-origin")]);
+    story.api().send("POST", &path, &headers, "").await.expect(303);
     assert_eq!(story.status(&subscription).await["reason"], "paused in the web interface");
 }
 
