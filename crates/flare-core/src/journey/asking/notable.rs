@@ -66,8 +66,11 @@ impl Worker {
             let feeds = || subscriber.lanes.iter().map(|lane| &lane.feed);
             let beginning =
                 |sweep: Option<_>| sweep.is_some_and(|kind: SweepKind| kind == SweepKind::Beginning);
-            // One that does not fail anywhere is not known by when it was last well.
-            let fails = subscriber.fortune.failing_since.is_some();
+            // When one was last well that does not fail is nothing to stand out by.
+            let fails = match &subscriber.borrowed {
+                Some(borrowed) => borrowed.common.fails(),
+                None => subscriber.fortune.failing_since.is_some(),
+            };
             let notable = Notable {
                 fares: if fails { subscriber.fares_in_all() } else { Fares::default() },
                 preparing: feeds().any(|feed| beginning(feed.sweeping().map(|sweep| sweep.kind))),

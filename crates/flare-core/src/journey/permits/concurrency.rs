@@ -1,5 +1,5 @@
-//! The concurrency of a subscription, and its rate, where several threads share them; and when its client was last well,
-//! which each of them has to know of the others.
+//! The concurrency of a subscription, and its rate, where several threads share them; and how its client fares, of which each
+//! of them knows a part.
 //!
 //! A subscription with one thread has its concurrency to itself and pays nothing here. Of several, each borrows from one
 //! pool. As long as it has something to send, it keeps what it borrowed up to its part, so that threads that are all
@@ -7,8 +7,9 @@
 //! nothing to send.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
+use flare_model::health::Fares;
 use flare_model::time::Timestamp;
 use parking_lot::Mutex;
 
@@ -21,7 +22,10 @@ pub struct Common {
     permits: Permits,
     /// The bucket of its rate limit, once something was taken from it.
     pub bucket: Mutex<Option<Bucket>>,
-    /// When the client last took something or asked to drop it, in milliseconds; the least there is where it never did.
+    /// How the client fares.
+    fares: Mutex<Fares>,
+    /// Whether it fails, and when it was last well, in milliseconds: looked at with every delivery.
+    fails: AtomicBool,
     well_at: AtomicI64,
 }
 
@@ -34,21 +38,55 @@ impl Common {
         Arc::new(Common {
             permits: Permits::new(concurrency),
             bucket: Mutex::default(),
+            fares: Mutex::default(),
+            fails: AtomicBool::new(false),
             well_at: AtomicI64::new(i64::MIN),
         })
     }
 
-    /// The client was well at a moment.
+    /// How the client fares, of all threads together; when it was last well, within a second.
+    pub fn fares(&self) -> Fares {
+        *self.fares.lock()
+    }
+
+    /// Whether it fails.
+    pub fn fails(&self) -> bool {
+        self.fails.load(Ordering::Relaxed)
+    }
+
+    /// What a thread knows is put to it.
+    pub fn fared(&self, part: Fares) {
+        self.change(|fares| *fares = fares.and(part));
+    }
+
+    /// An attempt failed, and ended then.
+    pub fn failed(&self, at: Timestamp) {
+        self.change(|fares| {
+            fares.failing_since.get_or_insert(at);
+            fares.failed_at = fares.failed_at.max(Some(at));
+        });
+    }
+
+    /// The client took something then, or asked to drop it.
     pub fn was_well(&self, at: Timestamp) {
-        if at.millis() > self.well_at.load(Ordering::Relaxed).saturating_add(NEWS) {
-            self.well_at.fetch_max(at.millis(), Ordering::Relaxed);
+        if self.fails() || at.millis() > self.well_at.load(Ordering::Relaxed).saturating_add(NEWS) {
+            self.change(|fares| {
+                fares.failing_since = None;
+                fares.well_at = fares.well_at.max(Some(at));
+            });
         }
     }
 
-    /// When it last was, within a second; absent where it never was.
-    pub fn well_at(&self) -> Option<Timestamp> {
-        let well_at = self.well_at.load(Ordering::Relaxed);
-        (well_at != i64::MIN).then(|| Timestamp::from_millis(well_at))
+    /// What failed before counts no more.
+    pub fn forgive(&self) {
+        self.change(|fares| fares.failing_since = None);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Fares)) {
+        let mut fares = self.fares.lock();
+        change(&mut fares);
+        self.fails.store(fares.failing_since.is_some(), Ordering::Relaxed);
+        self.well_at.store(fares.well_at.map_or(i64::MIN, Timestamp::millis), Ordering::Relaxed);
     }
 }
 

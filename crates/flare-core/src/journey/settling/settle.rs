@@ -240,14 +240,14 @@ fn count(
                 health.failing_since = None;
             }
             subscriber.fortune.succeeded(concurrency);
-            subscriber.tell_others(Some(times.ended));
+            subscriber.tell_others(times.ended);
         }
         Verdict::Discarded { .. } => {
             tally.discarded += 1;
             let health = tally.health_mut();
             (health.last_discard_at, health.failing_since) = (Some(times.ended), None);
             subscriber.fortune.succeeded(concurrency);
-            subscriber.tell_others(Some(times.ended));
+            subscriber.tell_others(times.ended);
         }
         Verdict::Retry { trouble, .. } | Verdict::GiveUp { trouble, .. } => {
             tally.failed += 1;
@@ -260,6 +260,7 @@ fn count(
             }
             subscriber.fortune.failed(times.ended, monotonic, timed_out);
             tally.health_mut().failing_since = subscriber.fortune.failing_since;
+            subscriber.warn_others(times.ended);
             tracing::debug!(
                 subscription.id = %job.notification.compiled.id,
                 document = %job.notification.change.document.url,

@@ -17,45 +17,64 @@ impl Subscriber {
         Fares { failing_since: self.fortune.failing_since, ..recorded }
     }
 
-    /// The same with what other threads know that serve it too: some second later.
+    /// The same of all threads that serve it.
     pub fn fares_in_all(&self) -> Fares {
-        let others = self.borrowed.as_ref().and_then(|borrowed| borrowed.common.well_at());
-        match others {
-            Some(_) => self.fares().and(Fares { well_at: others, ..Fares::default() }),
-            None => self.fares(),
-        }
+        self.borrowed.as_ref().map_or_else(|| self.fares(), |borrowed| borrowed.common.fares())
     }
 
     /// Whether it is shown as failing.
     pub fn is_shown_failing(&self, now: Timestamp, after: Duration) -> bool {
-        self.fortune.failing_since.is_some() && self.fares_in_all().is_failing(now, after).is_some()
+        let fails = match &self.borrowed {
+            Some(borrowed) => borrowed.common.fails(),
+            None => self.fortune.failing_since.is_some(),
+        };
+        fails && self.fares_in_all().is_failing(now, after).is_some()
     }
 
     /// Lanes came, as the ledger has them: one that failed when they were recorded fails still. Nothing was tried since.
     pub fn remember(&mut self, now: Timestamp, failing_after: Duration) {
         let lanes = self.lanes.iter().map(|lane| Fares::of(lane.feed.tally()));
         let Some(recorded) = lanes.reduce(Fares::and) else { return };
-        self.tell_others(recorded.well_at);
-        if self.fortune.failing_since.is_some() {
-            return;
+        let Fares { failing_since, failed_at, .. } = recorded;
+        match (self.fortune.failing_since, failing_since, failed_at) {
+            (Some(known), Some(since), _) => self.fortune.failing_since = Some(known.min(since)),
+            (None, Some(since), Some(failed_at)) => {
+                self.fortune.remember(since, failed_at, now, failing_after);
+                // Whoever was told that it fails wants to hear of the end.
+                self.recovering |= self.fortune.told;
+            }
+            _ => {}
         }
-        if let Fares { failing_since: Some(since), failed_at: Some(failed_at), .. } = recorded {
-            self.fortune.remember(since, failed_at, now, failing_after);
-            // Whoever was told that it fails wants to hear of the end.
-            self.recovering |= self.fortune.told;
+        self.share_fortune();
+    }
+
+    /// Other threads that serve it hear what this one knows.
+    pub fn share_fortune(&self) {
+        if let Some(borrowed) = &self.borrowed {
+            borrowed.common.fared(self.fares());
         }
     }
 
-    /// Other threads that serve it hear when it was last well.
-    pub fn tell_others(&self, well_at: Option<Timestamp>) {
-        if let (Some(borrowed), Some(well_at)) = (&self.borrowed, well_at) {
+    /// They hear that the client was well.
+    pub fn tell_others(&self, well_at: Timestamp) {
+        if let Some(borrowed) = &self.borrowed {
             borrowed.common.was_well(well_at);
+        }
+    }
+
+    /// They hear that something failed.
+    pub fn warn_others(&self, failed_at: Timestamp) {
+        if let Some(borrowed) = &self.borrowed {
+            borrowed.common.failed(failed_at);
         }
     }
 
     /// How it fared says nothing any more: it begins anew. Answers the lanes that have to be recorded.
     pub fn forgive(&mut self) -> Vec<u8> {
         self.fortune = Fortune::default();
+        if let Some(borrowed) = &self.borrowed {
+            borrowed.common.forgive();
+        }
         let mut changed = Vec::new();
         for lane in self.lanes.iter_mut() {
             if lane.feed.tally().health.as_ref().is_some_and(|health| health.failing_since.is_some()) {
