@@ -7,6 +7,7 @@ pub mod duration;
 pub mod explain;
 pub mod feed;
 pub mod filter;
+pub mod health;
 pub mod ids;
 pub mod invalid;
 pub mod judge;

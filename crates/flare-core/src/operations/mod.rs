@@ -33,6 +33,7 @@ pub use documents::filters::{FilterTrial, FilterTrialView};
 pub use documents::holders::{HolderView, HoldersQuery};
 pub use documents::search::{FoundView, SearchPlace, SearchQuery};
 pub use watching::overview::{OverviewView, Standing, SubscriptionQuery};
+pub use watching::trouble::{Troubled, TroubledView};
 
 use crate::journey::{Event, Standstill};
 use crate::notification::compiled::Compiled;

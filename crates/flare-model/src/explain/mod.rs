@@ -16,9 +16,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::feed::{Action, ClientHas, Glimpse, Left};
+use crate::health::Fares;
 use crate::ids::ResourceId;
 use crate::revision::Revision;
-use crate::subscription::{Disabled, RateLimit, Start};
+use crate::subscription::{Disabled, Pause, RateLimit, Start};
 use crate::time::Timestamp;
 
 /// Everything that is known about one document and one subscription.
@@ -120,6 +121,8 @@ pub struct Settings {
     pub start: Start,
     /// Since when a user has it paused.
     pub paused_since: Option<Timestamp>,
+    /// By whom, and why, as far as that is known.
+    pub pause: Option<Box<Pause>>,
     /// Since when and why Flare has disabled it.
     pub disabled: Option<Disabled>,
     /// Its rate limit.
@@ -137,8 +140,8 @@ pub struct Condition {
     pub room: u32,
     /// Failures since the last success.
     pub failures: u32,
-    /// When the first of them ended.
-    pub failing_since: Option<Timestamp>,
+    /// Whether its client fails.
+    pub fares: Fares,
     /// Only probes are sent; so long until the next one.
     pub probe_in: Option<Duration>,
     /// A host of its own that does not answer, and so long until it is tried again.

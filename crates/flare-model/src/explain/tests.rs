@@ -5,6 +5,7 @@ use crate::document::Row;
 use crate::duration::HumanDuration;
 use crate::feed::{Action, Flight, Left, Note, Standing, State, Trouble};
 use crate::ids::{Ordinal, Seq};
+use crate::subscription::{PauseDraft, PausedBy};
 
 fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis)
@@ -83,6 +84,7 @@ fn evidence() -> Evidence {
             created_at: at(0),
             start: Start::Now,
             paused_since: None,
+            pause: None,
             disabled: None,
             rate_limit: None,
             passive: false,
@@ -174,6 +176,16 @@ fn every_verdict_has_its_case_and_its_words() {
                 e.subscription.paused_since = Some(at(9));
             },
             &["is paused"],
+        ),
+        (
+            Verdict::Paused,
+            |e| {
+                e.glimpse.as_mut().unwrap().waiting = waiting(0, None);
+                e.subscription.paused_since = Some(at(9));
+                let draft = PauseDraft { reason: Some("their migration".into()) };
+                e.subscription.pause = draft.pause(PausedBy::Api).ok().map(Box::new);
+            },
+            &["is paused through the API: their migration"],
         ),
         (
             Verdict::Disabled,
@@ -294,7 +306,7 @@ fn facts_come_in_the_order_in_which_flare_looks() {
         in_flight: 1,
         room: 1,
         failures: 6,
-        failing_since: Some(at(2)),
+        fares: Fares { failing_since: Some(at(2)), failed_at: Some(at(5)), well_at: Some(at(1)) },
         probe_in: Some(Duration::from_millis(1_234)),
         silent_host: Some(("http://c:81".into(), Duration::from_millis(2_500))),
         rests_for: Duration::from_secs(9),

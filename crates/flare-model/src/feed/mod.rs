@@ -49,7 +49,7 @@ pub use history::Next;
 pub use interest::{Everything, Interest};
 pub use kept::Kept;
 pub use notes::{Left, Note};
-pub use record::{Ahead, Failure, Receipt, Record, Saved, Sweep, SweepKind, Taken, Tally};
+pub use record::{Ahead, Failure, Health, Receipt, Record, Saved, Sweep, SweepKind, Taken, Tally};
 pub use standing::{Standing, State, TRANSITION, Trouble, Verdict};
 pub use sweep::Filled;
 

@@ -52,6 +52,8 @@ pub struct OwedOfLane {
     pub pending: RoaringTreemap,
     /// From where on there is something that the reader, or a sweep, has yet to come to.
     pub to_come_from: Seq,
+    /// How many live documents the reader has come to, if that is known.
+    pub read: Option<u64>,
 }
 
 impl Owed {
@@ -83,7 +85,7 @@ impl Worker {
             in_flight: subscriber.in_flight,
             room: subscriber.room(),
             failures: fortune.failures,
-            failing_since: fortune.failing_since,
+            fares: subscriber.fares(),
             probe_in: fortune.struggling().then(|| fortune.probe_at.saturating_sub(now)),
             silent_host,
             rests_for: fortune.rest_until.saturating_sub(now),
@@ -112,7 +114,8 @@ impl Worker {
             };
             let room = list.limit - owed.documents.len();
             owed.documents.extend(part(&here, before, room).map(|ordinal| (lane, ordinal)));
-            let here = OwedOfLane { all: here, pending: slot.feed.pending(), to_come_from: from };
+            let read = slot.tail.documents_between(Seq(0), slot.feed.position()).map(|read| read.live);
+            let here = OwedOfLane { all: here, pending: slot.feed.pending(), to_come_from: from, read };
             owed.lanes.insert(lane, here);
         }
         Some(owed)
@@ -124,14 +127,13 @@ impl Merge for KnownOfDocuments {
         for (mine, theirs) in self.glimpses.iter_mut().zip(other.glimpses) {
             *mine = mine.take().or(theirs);
         }
-        let Condition { in_flight, room, failures, failing_since, .. } = other.condition;
+        let Condition { in_flight, room, failures, fares, .. } = other.condition;
         let condition = &mut self.condition;
         condition.in_flight += in_flight;
         condition.room += room;
         condition.failures += failures;
-        // It fails, rests or waits only if every part of it does.
-        condition.failing_since =
-            condition.failing_since.zip(failing_since).map(|(one, other)| one.max(other));
+        condition.fares = condition.fares.and(fares);
+        // It rests or waits only if every part of it does.
         condition.probe_in =
             condition.probe_in.zip(other.condition.probe_in).map(|(one, other)| one.min(other));
         condition.silent_host = condition.silent_host.take().or(other.condition.silent_host);

@@ -162,7 +162,10 @@ impl Worker {
                 tally.last_success_at = Some(now);
                 self.tools.desk.delivered_unseen(subscriber.compiled.number, now);
             }
-            Verdict::Discarded { .. } => tally.discarded += 1,
+            Verdict::Discarded { .. } => {
+                tally.discarded += 1;
+                tally.health_mut().last_discard_at = Some(now);
+            }
             Verdict::Retry { trouble, .. } | Verdict::GiveUp { trouble, .. } => {
                 tally.failed += 1;
                 let error = trouble.error.clone().unwrap_or_default();

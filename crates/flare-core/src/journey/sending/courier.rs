@@ -25,6 +25,8 @@ pub struct Link {
     dial: Option<DialTurn>,
     /// How many bytes had gone over the connection before the last request.
     before: u64,
+    /// The status of the answer to the last request, once its head is there.
+    status: Option<u16>,
 }
 
 /// The life of a connection to one host, from the first attempt until it has been idle for long.
@@ -131,19 +133,23 @@ pub async fn deliver(
     request: impl Fn(bool, Timestamp, Room) -> Request,
 ) -> Ending {
     let mut sent = false;
+    link.status = None;
     let attempt = exchange(tools, host, link, began, phases, request, &mut sent);
     match tokio::time::timeout(timeout, attempt).await {
         Ok(Ok(ending)) => ending,
         Ok(Err(broken)) => {
             link.connection = None;
             let timed_out = matches!(&broken, Broken::Connect(e) if e.kind() == std::io::ErrorKind::TimedOut);
-            Ending::Failed { error: broken.to_string(), sent, timed_out }
+            Ending::Failed { status: None, error: broken.to_string(), sent, timed_out }
         }
         Err(_) => {
             sent |= link.connection.take().is_some_and(|opened| opened.written() > link.before);
             let limit = flare_model::duration::HumanDuration(timeout);
-            let error = format!("no answer within {limit}");
-            Ending::Failed { error, sent, timed_out: true }
+            let error = match link.status {
+                Some(_) => format!("the body did not end within {limit}"),
+                None => format!("no answer within {limit}"),
+            };
+            Ending::Failed { status: link.status, error, sent, timed_out: true }
         }
     }
 }
@@ -158,7 +164,7 @@ async fn exchange(
     sent: &mut bool,
 ) -> Result<Ending, Broken> {
     let mut now = began;
-    let Link { connection, dial, before } = link;
+    let Link { connection, dial, before, status } = link;
     loop {
         let opened = match connection {
             Some(opened) => opened,
@@ -178,7 +184,11 @@ async fn exchange(
         let reused = opened.uses() > 0;
         let request = request(*sent, now, opened.take_room());
         tools.desk.counts.sent.add(request.body().len() as u64);
-        let head = |_status| phases.answered(tools.clock.monotonic());
+        *status = None;
+        let head = |answered| {
+            *status = Some(answered);
+            phases.answered(tools.clock.monotonic());
+        };
         match opened.exchange(request, tools.read_limits, head).await {
             Ok((answer, usable)) => {
                 if !usable {

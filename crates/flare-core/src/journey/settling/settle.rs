@@ -33,7 +33,12 @@ impl Worker {
         let asked_for = job.notification.attempt.replay > 0
             || job.notification.attempt.attempts == 0 && job.notification.attempt.seq <= settled;
         let late = (!asked_for).then(|| times.ended.since(job.notification.change.document.updated_at));
+        let shown_failing = subscriber.is_shown_failing(times.ended, self.tools.limits.failing_after);
         count(subscriber, &job, &judgement, ending, times, monotonic);
+        let well = matches!(judgement.verdict, Verdict::Delivered | Verdict::Discarded { .. });
+        if shown_failing && well {
+            subscriber.lanes[job.lane].feed.tally_mut().health_mut().recovered_at = Some(times.ended);
+        }
         if subscriber.fortune.struggling() {
             subscriber.let_go_of_documents();
         }
@@ -191,7 +196,9 @@ impl Worker {
         let (failing_after, disable_after) =
             (self.tools.limits.failing_after, self.tools.limits.disable_after);
         let Some(subscriber) = self.subscribers.get_mut(job.place) else { return };
-        let Some(since) = subscriber.fortune.failing_since else {
+        // Where several threads serve it, it fails only if it does so on all of them.
+        let since = subscriber.fortune.failing_since.and_then(|_| subscriber.fares_in_all().failing_since);
+        let Some(since) = since else {
             if std::mem::take(&mut subscriber.recovering) {
                 self.tools.report.recovered(job.notification.compiled.id.clone(), times.ended);
             }
@@ -199,8 +206,9 @@ impl Worker {
         };
         let failing = times.ended.since(since);
         let untold = failing >= failing_after && !std::mem::replace(&mut subscriber.fortune.told, true);
+        let tried = failing.saturating_sub(subscriber.fortune.untried);
         let hopeless =
-            !disable_after.is_zero() && failing >= disable_after && subscriber.standstill == Standstill::None;
+            !disable_after.is_zero() && tried >= disable_after && subscriber.standstill == Standstill::None;
         subscriber.recovering |= untold;
         if untold {
             self.tools.report.failing(job.notification.compiled.id.clone(), since, times.ended);
@@ -228,11 +236,18 @@ fn count(
         Verdict::Delivered => {
             tally.delivered += 1;
             tally.last_success_at = Some(times.ended);
+            if let Some(health) = &mut tally.health {
+                health.failing_since = None;
+            }
             subscriber.fortune.succeeded(concurrency);
+            subscriber.tell_others(times.ended);
         }
         Verdict::Discarded { .. } => {
             tally.discarded += 1;
+            let health = tally.health_mut();
+            (health.last_discard_at, health.failing_since) = (Some(times.ended), None);
             subscriber.fortune.succeeded(concurrency);
+            subscriber.tell_others(times.ended);
         }
         Verdict::Retry { trouble, .. } | Verdict::GiveUp { trouble, .. } => {
             tally.failed += 1;
@@ -244,6 +259,8 @@ fn count(
                 subscriber.fortune.throttled(monotonic, subscriber.in_flight, asked);
             }
             subscriber.fortune.failed(times.ended, monotonic, timed_out);
+            tally.health_mut().failing_since = subscriber.fortune.failing_since;
+            subscriber.warn_others(times.ended);
             tracing::debug!(
                 subscription.id = %job.notification.compiled.id,
                 document = %job.notification.change.document.url,

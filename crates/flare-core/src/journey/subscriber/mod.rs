@@ -2,6 +2,7 @@
 //! above find out. Out: what it may do now. Plain data with small rules; nothing here knows a thread or the store.
 
 pub mod decision;
+pub mod faring;
 pub mod lane;
 pub mod lanes;
 pub mod pace;

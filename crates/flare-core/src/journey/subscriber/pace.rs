@@ -14,6 +14,8 @@ pub struct Fortune {
     pub failing_since: Option<Timestamp>,
     /// The operator was told that it fails.
     pub told: bool,
+    /// Of the time since then, how long nothing was tried because no process was there.
+    pub untried: Duration,
     /// The last one was a timeout: such a client gets one slot.
     pub hangs: bool,
     /// Not before this time is the next probe.
@@ -39,7 +41,7 @@ impl Fortune {
 
     /// A success: a client that struggled is asked as before; one that said "too much" gets a little more each time.
     pub fn succeeded(&mut self, concurrency: u32) {
-        if self.failures > 0 {
+        if self.failures > 0 || self.failing_since.is_some() {
             *self = Fortune { allowance: self.allowance, rest_until: self.rest_until, ..Fortune::default() };
         }
         if self.allowance > 0.0 {
@@ -48,6 +50,14 @@ impl Fortune {
                 self.allowance = 0.0;
             }
         }
+    }
+
+    /// An earlier process saw failures from `since` to `until`, and nobody has tried anything by `now`. How much the client
+    /// is asked is found out anew.
+    pub fn remember(&mut self, since: Timestamp, until: Timestamp, now: Timestamp, failing_after: Duration) {
+        self.failing_since = Some(since);
+        self.untried = now.since(until);
+        self.told = until.since(since) >= failing_after;
     }
 
     /// A failure that ended at `at`.
@@ -97,6 +107,20 @@ mod tests {
         assert!(fortune.probe_at > Duration::ZERO);
         fortune.succeeded(10);
         assert!(!fortune.struggling());
+    }
+
+    #[test]
+    fn what_an_earlier_process_saw_is_known_and_holds_nobody_up() {
+        let at = |seconds: i64| Timestamp::from_millis(seconds * 1000);
+        let mut fortune = Fortune::default();
+        fortune.remember(at(10), at(80), at(500), Duration::from_secs(60));
+        assert_eq!((fortune.failing_since, fortune.told), (Some(at(10)), true));
+        assert_eq!(fortune.untried, Duration::from_secs(420));
+        assert!(!fortune.struggling());
+        fortune.succeeded(10);
+        assert_eq!((fortune.failing_since, fortune.told, fortune.untried), (None, false, Duration::ZERO));
+        fortune.remember(at(10), at(69), at(500), Duration::from_secs(60));
+        assert!(!fortune.told, "it had not failed for long enough");
     }
 
     #[test]

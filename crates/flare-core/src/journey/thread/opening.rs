@@ -43,6 +43,8 @@ impl Worker {
             }
             None => self.take_in(compiled, lanes.into_iter().collect(), standstill, placement, common),
         };
+        let (now, failing_after) = (self.now(), self.tools.limits.failing_after);
+        self.subscribers[place].remember(now, failing_after);
         self.begin_lanes(place, &came);
         place
     }

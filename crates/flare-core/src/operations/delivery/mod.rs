@@ -5,6 +5,7 @@ pub mod attempts;
 pub mod dead_letters;
 pub mod groups;
 pub mod passive;
+pub mod replayed;
 pub mod replays;
 pub mod retries;
 pub mod trials;
