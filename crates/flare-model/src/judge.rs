@@ -113,6 +113,7 @@ fn trouble(
         response,
         unheard: attempt.unheard || unheard,
         has: None,
+        lent: None,
     }
 }
 

@@ -46,6 +46,7 @@ fn trouble(attempts: u32) -> Trouble {
         response: None,
         unheard: false,
         has: None,
+        lent: None,
     }
 }
 

@@ -4,7 +4,9 @@
 pub mod attempts;
 pub mod dead_letters;
 pub mod groups;
+pub mod leases;
 pub mod passive;
 pub mod replays;
 pub mod retries;
+pub mod settle;
 pub mod trials;
