@@ -52,13 +52,13 @@ async fn an_extension_survives_a_kill_and_the_lease_ends_at_its_new_time() {
     }
     let (mut story, subscription) = passive().await;
     story.put(1, 1).await;
-    let message = reserve_one(&story, &subscription, "lease=500ms").await;
+    let message = reserve_one(&story, &subscription, "lease=2s").await;
     assert_eq!(extend(&story, &subscription, &message, "10m").await, ["extended"]);
     story.flare.kill();
     story.flare.restart().await;
     story.put(2, 1).await;
     // By the time that this one has come back, the first would have been over.
-    let second = reserve_one(&story, &subscription, "lease=500ms").await;
+    let second = reserve_one(&story, &subscription, "lease=2s").await;
     let again = reserve_one(&story, &subscription, "").await;
     assert_eq!((&second["id"], &again["attempt"]), (&again["id"], &json!(2)));
     let out = leases(&story, &subscription).await;
@@ -155,4 +155,30 @@ async fn what_an_operator_ended_too_often_is_given_up() {
     let letters = story.api().get(&format!("{subscription}/dead-letters")).await.expect(200).json();
     let error = letters["deadLetters"][0]["error"].as_str().unwrap();
     assert!(error.contains("operator"), "{error}");
+}
+
+#[tokio::test]
+async fn the_page_of_leases_shows_them_and_ends_one() {
+    let (story, subscription) = passive().await;
+    let id = subscription.rsplit('/').next().expect("an id");
+    let path = format!("/ui/subscriptions/{id}/leases");
+    let page = async || {
+        let answer = story.api().get(&path).await.expect(200);
+        String::from_utf8(answer.body.to_vec()).expect("text")
+    };
+    assert!(page().await.contains("Nothing is out"));
+    story.put(1, 1).await;
+    reserve_one(&story, &subscription, "lease=1h").await;
+    let shown = page().await;
+    assert!(shown.contains(&document_url(1)) && shown.contains("End it"), "{shown}");
+    let url = document_url(1).replace(':', "%3A").replace('/', "%2F");
+    let own = format!("http://{}", story.flare.addr());
+    let headers = [
+        ("content-type", "application/x-www-form-urlencoded"),
+        ("origin", own.as_str()),
+        ("sec-fetch-site", "same-origin"),
+    ];
+    story.api().send("POST", &path, &headers, format!("document={url}")).await.expect(303);
+    assert!(leases(&story, &subscription).await.is_empty());
+    assert_eq!(reserve_one(&story, &subscription, "").await["attempt"], 2);
 }

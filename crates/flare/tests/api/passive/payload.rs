@@ -28,7 +28,7 @@ async fn the_payload_of_a_message_is_what_was_signed() {
         let created = story.api().post(&story.subscriptions(), &body).await.expect(201);
         let (secret, path) = (created.json()["secret"].clone(), created.header("location").to_owned());
         // Blanks, an order of its own, an escape and a letter that is not ASCII: all that parsing would lose.
-        let document = format!("{{ \"z\": \"\\u00df \u{df}\",\n \"rev\" : {place}1 , \"a\":1.0}}");
+        let document = format!("{{ \"z\": \"\\u00df \u{df}\",\n \"rev\" : {} , \"a\":1.0}}", place + 1);
         let put = format!("/documents/{}", document_url(1));
         story.api().send("PUT", &put, &[], document.clone()).await.expect(202);
         let message = reserve_one(&story, &path, "").await;

@@ -200,7 +200,7 @@ async fn after_a_restart_the_last_event_id_still_acknowledges_and_the_rest_is_se
 async fn an_event_that_two_streams_sent_settles_nothing_that_only_the_other_sent() {
     let (story, subscription) = passive().await;
     story.put(1, 1).await;
-    let mut first = Listener::begin(&story, &subscription, "quantity=1&lease=1s", None).await;
+    let mut first = Listener::begin(&story, &subscription, "quantity=1&lease=3s", None).await;
     let event = first.event().await;
     let mut second = Listener::begin(&story, &subscription, "quantity=4&lease=1h", None).await;
     story.put(2, 1).await;
