@@ -117,6 +117,7 @@ fn trouble(
         response,
         unheard: attempt.unheard || unheard,
         has: None,
+        lent: None,
     }
 }
 

@@ -64,6 +64,8 @@ pub struct Client {
     pub always_all: bool,
     /// So many take from it.
     pub pulling: u8,
+    /// So many operators are ending its leases.
+    pub ending: u8,
     pub mood: Mood,
     pub dice: Dice,
     pub pairs: BTreeMap<String, Pair>,
@@ -109,6 +111,7 @@ impl Client {
             dropped: Vec::new(),
             always_all: wish.all,
             pulling: 0,
+            ending: 0,
             mood: Mood::Healthy,
             dice,
             pairs: BTreeMap::new(),

@@ -292,10 +292,16 @@ impl Inside {
         self.end_leases();
     }
 
+    /// An operator ends the leases of a client: from now on they may have ended.
+    pub fn operator_ends_leases(&mut self, number: usize) {
+        let now = self.time.passed();
+        self.clients[number].pairs.values_mut().for_each(|pair| pair.may_have_ended(now));
+    }
+
     fn end_leases(&mut self) {
         let now = self.time.passed();
         for pair in self.clients.iter_mut().flat_map(|client| client.pairs.values_mut()) {
-            pair.clock_was_set(now);
+            pair.may_have_ended(now);
         }
     }
 }

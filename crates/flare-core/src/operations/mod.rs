@@ -23,10 +23,10 @@ pub use catalog::subscriptions::{StatusView, SweepView};
 pub use chores::{Chore, Chores, OnFailure, When};
 pub use delivery::dead_letters::DeadLetterView;
 pub use delivery::groups::{DeadLetterKind, DeadLetterKinds};
-pub use delivery::passive::{
-    DeliverQuery, DeliverView, ReserveQuery, ReserveView, SettleDraft, SettleView, StreamQuery,
-};
+pub use delivery::leases::{EndedView, LeaseView};
+pub use delivery::passive::{DeliverQuery, DeliverView, ReserveQuery, ReserveView, StreamQuery};
 pub use delivery::replays::{ReplayDraft, ReplayView};
+pub use delivery::settle::{SettleDraft, SettleView};
 pub use delivery::trials::{TestDraft, TestView};
 pub use documents::drift::{DriftPlace, DriftQuery, DriftView};
 pub use documents::filters::{FilterTrial, FilterTrialView};

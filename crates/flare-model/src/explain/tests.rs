@@ -47,6 +47,7 @@ fn trouble(attempts: u32) -> Trouble {
         response: None,
         unheard: false,
         has: None,
+        lent: None,
     }
 }
 

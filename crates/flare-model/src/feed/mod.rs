@@ -48,6 +48,7 @@ pub use glimpse::{ClientHas, Flight, Glimpse};
 pub use history::Next;
 pub use interest::{Everything, Interest};
 pub use kept::Kept;
+pub use lease::{Lent, Sent};
 pub use notes::{Left, Note};
 pub use record::{Ahead, Failure, Health, Receipt, Record, Saved, Sweep, SweepKind, Taken, Tally};
 pub use standing::{Standing, State, TRANSITION, Trouble, Verdict};

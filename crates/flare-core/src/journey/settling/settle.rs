@@ -85,6 +85,7 @@ impl Worker {
             response: None,
             unheard: job.notification.attempt.unheard,
             has: None,
+            lent: None,
         });
         self.conclude(job, Verdict::Retry { due: now.saturating_add(wait), doubtful: false, trouble });
     }
@@ -329,6 +330,7 @@ mod tests {
                 response: None,
                 unheard: false,
                 has: None,
+                lent: None,
             });
             // Due at once, so that whoever waits in line is looked at; and there is more to read, for which there was no room.
             worker.subscribers[place].mark_unread(lane);
