@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use flare_model::feed::{Feed, Filtering, Standing, State, SweepKind, TRANSITION, Tally};
 use flare_model::ids::{Ordinal, SubscriptionNumber};
+use flare_model::pace::Throttle;
 use flare_model::subscription::ReplayLeft;
 use flare_model::time::Timestamp;
 
@@ -54,6 +55,8 @@ pub struct Progress {
     pub filtering: Option<Filtering>,
     /// When failures began, if nothing has succeeded since.
     pub failing_since: Option<Timestamp>,
+    /// The client is asked one thing at a time.
+    pub throttle: Option<Throttle>,
     /// The beginning is not through yet.
     pub preparing: bool,
     /// Why everything is gone through, if it is.
@@ -86,6 +89,7 @@ impl Merge for Progress {
         }
         // It fails only if no part of it succeeds.
         self.failing_since = self.failing_since.zip(other.failing_since).map(|(one, other)| one.max(other));
+        self.throttle = self.throttle.merge(other.throttle);
         self.preparing |= other.preparing;
         self.decision = self.decision.merge(other.decision);
         self.sweep = self.sweep.or(other.sweep);
@@ -125,14 +129,15 @@ impl Worker {
         let place = self.subscribers.find(number)?;
         let subscriber = &self.subscribers[place];
         let leased = subscriber.leases.as_ref().map_or(0, |leases| leases.out()) as u64;
+        let (now, monotonic) = (self.tools.clock.now(), self.tools.clock.monotonic());
         let mut seen = Progress {
             lagging: self.lagging(place),
             in_flight: u64::from(subscriber.in_flight) + leased,
             failing_since: subscriber.fortune.failing_since,
+            throttle: subscriber.throttle(self.moment(monotonic), monotonic),
             decision: subscriber.decision.as_deref().cloned(),
             ..Progress::default()
         };
-        let (now, monotonic) = (self.tools.clock.now(), self.tools.clock.monotonic());
         seen.breaker = subscriber.hosts.iter().find_map(|host| {
             let until = self.hosts[*host].breaker.open_until()?;
             let retry_at = now.saturating_add(until.saturating_sub(monotonic));

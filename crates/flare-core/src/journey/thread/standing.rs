@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use flare_model::ids::SubscriptionNumber;
+use flare_model::pace::Fortune;
 use flare_model::time::Timestamp;
 use tokio::sync::oneshot;
 
 use crate::journey::reading::sweeping;
 use crate::journey::subscriber::Standstill;
-use crate::journey::subscriber::pace::Fortune;
 use crate::journey::thread::opening::select;
 use crate::journey::worker::Worker;
 use crate::journey::worker::subscribers::Place;
@@ -59,7 +59,7 @@ impl Worker {
             self.forget_decision(number);
         }
         let stood = self.subscribers[place].stand(standstill, now);
-        self.subscribers[place].let_go_of_documents();
+        self.subscribers[place].let_go_of_documents(None);
         self.drive_may_end(place);
         self.rest_when_quiet(place);
         let Some(stood) = stood else { return };
