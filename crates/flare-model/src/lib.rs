@@ -12,6 +12,7 @@ pub mod ids;
 pub mod invalid;
 pub mod judge;
 pub mod layout;
+pub mod pace;
 pub mod patch;
 pub mod pattern;
 #[cfg(feature = "planted")]

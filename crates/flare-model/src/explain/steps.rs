@@ -3,6 +3,7 @@
 use super::words::{self, considered};
 use super::{Evidence, Fact, Gist, InLine, Kind, Known, Lately, Tried};
 use crate::feed::{ClientHas, Glimpse, State, TRANSITION, Trouble};
+use crate::pace::Throttle;
 use crate::time::Timestamp;
 
 fn add(facts: &mut Vec<Fact>, at: Option<Timestamp>, fact: Kind, detail: impl Into<String>) {
@@ -226,17 +227,26 @@ pub(super) fn breaker(evidence: &Evidence, facts: &mut Vec<Fact>) {
     }
     let Some(since) = condition.fares.failing_since else { return };
     let failures = condition.failures;
-    let detail = match condition.probe_in {
-        None if failures == 0 => {
-            "nothing has succeeded since then, and nothing has been tried since Flare was started".to_owned()
-        }
-        None => format!("{failures} attempts of the subscription failed in a row"),
-        Some(wait) => format!(
-            "{failures} attempts of the subscription failed in a row: one request at a time is sent until one \
-             succeeds, the next {}",
-            words::soon(wait)
-        ),
+    let attempts = if failures == 1 { "attempt" } else { "attempts" };
+    let mut detail = if failures == 0 {
+        "nothing has succeeded since then, and nothing has been tried since Flare was started".to_owned()
+    } else {
+        format!(
+            "{failures} {attempts} of the subscription failed in a row (those open at the same time count once)"
+        )
     };
+    if let Some(Throttle { since, next }) = condition.throttle {
+        let next = match next {
+            Some(next) if next <= evidence.now => "the next now".to_owned(),
+            Some(next) => format!("the next at {next}"),
+            None if condition.in_flight > 0 => "one is open".to_owned(),
+            None => "none is due".to_owned(),
+        };
+        detail = format!(
+            "{detail}: one request at a time since {since}, until one succeeds; {next}; retries are sent \
+             when they are due"
+        );
+    }
     let ever = if condition.fares.well_at.is_none() { "; none has ever succeeded" } else { "" };
     add(facts, Some(since), Kind::Breaker, format!("{detail}{ever}"));
 }

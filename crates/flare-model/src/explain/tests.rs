@@ -308,7 +308,7 @@ fn facts_come_in_the_order_in_which_flare_looks() {
         room: 1,
         failures: 6,
         fares: Fares { failing_since: Some(at(2)), failed_at: Some(at(5)), well_at: Some(at(1)) },
-        probe_in: Some(Duration::from_millis(1_234)),
+        throttle: Some(Throttle { since: at(3), next: Some(at(20_000)) }),
         silent_host: Some(("http://c:81".into(), Duration::from_millis(2_500))),
         rests_for: Duration::from_secs(9),
         rate_wait: Duration::from_millis(40),
@@ -331,7 +331,9 @@ fn facts_come_in_the_order_in_which_flare_looks() {
     assert!(words(Breaker).contains("http://c:81 does not answer") && words(Breaker).contains("in 2.5s"));
     assert!(words(Rate).contains("too much") && words(Rate).contains("in 9s"), "{}", words(Rate));
     assert!(
-        words(Breaker).contains("6 attempts") && words(Breaker).contains("in 1.3s"),
+        words(Breaker).contains("6 attempts")
+            && words(Breaker).contains(&format!("one request at a time since {}", at(3)))
+            && words(Breaker).contains(&format!("the next at {}", at(20_000))),
         "{}",
         words(Breaker)
     );

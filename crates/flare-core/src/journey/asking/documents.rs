@@ -72,6 +72,7 @@ impl Worker {
     /// What is known of these documents; nothing when the subscription is not here.
     pub fn known_of(&mut self, number: SubscriptionNumber, rows: &[(u8, Row)]) -> Option<KnownOfDocuments> {
         let now = self.tools.clock.monotonic();
+        let wall = self.moment(now);
         let subscriber = self.subscribers.of_mut(number)?;
         let here = |lane: u8, row| subscriber.lanes.get(lane).map(|slot| slot.feed.glimpse(row));
         let glimpses = rows.iter().map(|(lane, row)| here(*lane, row)).collect();
@@ -86,9 +87,9 @@ impl Worker {
             room: subscriber.room(),
             failures: fortune.failures,
             fares: subscriber.fares(),
-            probe_in: fortune.struggling().then(|| fortune.probe_at.saturating_sub(now)),
+            throttle: subscriber.throttle(wall, now),
             silent_host,
-            rests_for: fortune.rest_until.saturating_sub(now),
+            rests_for: fortune.rest_until().saturating_sub(now),
             rate_wait: subscriber.rate_wait(now),
             sweeping: subscriber.lanes.iter().any(|lane| lane.feed.sweeping().is_some()),
             in_line: subscriber.hosts.iter().find_map(|host| self.hosts.in_line(*host)),
@@ -134,8 +135,7 @@ impl Merge for KnownOfDocuments {
         condition.failures += failures;
         condition.fares = condition.fares.and(fares);
         // It rests or waits only if every part of it does.
-        condition.probe_in =
-            condition.probe_in.zip(other.condition.probe_in).map(|(one, other)| one.min(other));
+        condition.throttle = condition.throttle.merge(other.condition.throttle);
         condition.silent_host = condition.silent_host.take().or(other.condition.silent_host);
         condition.rests_for = condition.rests_for.min(other.condition.rests_for);
         condition.rate_wait = condition.rate_wait.min(other.condition.rate_wait);

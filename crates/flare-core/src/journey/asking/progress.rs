@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use flare_model::feed::{Feed, Filtering, Standing, State, SweepKind, TRANSITION, Tally};
 use flare_model::health::Fares;
 use flare_model::ids::{Ordinal, SubscriptionNumber};
+use flare_model::pace::Throttle;
 use flare_model::subscription::ReplayLeft;
 use flare_model::time::Timestamp;
 
@@ -55,6 +56,8 @@ pub struct Progress {
     pub filtering: Option<Filtering>,
     /// Whether its client fails.
     pub fares: Fares,
+    /// The client is asked one thing at a time.
+    pub throttle: Option<Throttle>,
     /// The beginning is not through yet.
     pub preparing: bool,
     /// Why everything is gone through, if it is.
@@ -78,6 +81,7 @@ impl Merge for Progress {
         self.held += other.held;
         self.tally.add(&other.tally);
         self.fares = self.fares.and(other.fares);
+        self.throttle = self.throttle.merge(other.throttle);
         self.preparing |= other.preparing;
         self.decision = self.decision.merge(other.decision);
         self.sweep = self.sweep.or(other.sweep);
@@ -117,14 +121,15 @@ impl Worker {
         let place = self.subscribers.find(number)?;
         let subscriber = &self.subscribers[place];
         let leased = subscriber.leases.as_ref().map_or(0, |leases| leases.out()) as u64;
+        let (now, monotonic) = (self.tools.clock.now(), self.tools.clock.monotonic());
         let mut seen = Progress {
             lagging: self.lagging(place),
             in_flight: u64::from(subscriber.in_flight) + leased,
             fares: subscriber.fares(),
+            throttle: subscriber.throttle(self.moment(monotonic), monotonic),
             decision: subscriber.decision.as_deref().cloned(),
             ..Progress::default()
         };
-        let (now, monotonic) = (self.tools.clock.now(), self.tools.clock.monotonic());
         seen.breaker = subscriber.hosts.iter().find_map(|host| {
             let until = self.hosts[*host].breaker.open_until()?;
             let retry_at = now.saturating_add(until.saturating_sub(monotonic));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flare_model::feed::{Attempt, Sent};
+use flare_model::pace::Ask;
 use flare_wire::{Request, Room};
 use tokio::sync::{mpsc, oneshot};
 
@@ -175,7 +176,7 @@ impl Worker {
             self.wake_at(place, now + wait);
             return None;
         }
-        let taken = self.take_due(place).or_else(|| self.take_unread(place))?;
+        let taken = self.take_due(place, Ask::First).or_else(|| self.take_unread(place))?;
         // Until it is leased it counts as an attempt like any other.
         self.subscribers[place].in_flight += 1;
         self.subscribers[place].rate_take(now);

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use flare_model::feed::{Filled, SweepKind};
 use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
+use flare_model::pace::WAITING_WHILE_STRUGGLING;
 
 use crate::journey::reading::insist::insist;
 use crate::journey::reading::interest::{self, Turn};
 use crate::journey::subscriber::lane::Era;
 use crate::journey::subscriber::lane::FeedLane;
 use crate::journey::subscriber::lane::Sweeping;
-use crate::journey::subscriber::pace::WAITING_WHILE_STRUGGLING;
 use crate::journey::worker::Worker;
 use crate::journey::worker::subscribers::FeedPlace;
 use crate::journey::worker::subscribers::Place;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use flare_model::feed::{Action, Failure, Settled, Trouble, Verdict};
 use flare_model::judge::{Judgement, Times, judge};
+use flare_model::pace::{Ask, Ended};
 
 use crate::journey::reading::sweeping;
 use crate::journey::subscriber::{Standstill, Subscriber};
@@ -16,7 +17,7 @@ use crate::notification::ending::Ending;
 impl Worker {
     /// Settles an attempt that ended. If the subscription is gone meanwhile, it recreates nothing.
     pub fn settle(&mut self, mut job: Job, ending: &Ending, lasted: Lasted) {
-        let (times, monotonic) = (self.times(lasted), lasted.until);
+        let times = self.times(lasted);
         self.ended(&mut job);
         if let Some(lost) = self.heard_of(job.host, ending) {
             self.make_up_for(job.host, lost);
@@ -34,13 +35,14 @@ impl Worker {
             || job.notification.attempt.attempts == 0 && job.notification.attempt.seq <= settled;
         let late = (!asked_for).then(|| times.ended.since(job.notification.change.document.updated_at));
         let shown_failing = subscriber.is_shown_failing(times.ended, self.tools.limits.failing_after);
-        count(subscriber, &job, &judgement, ending, times, monotonic);
+        count(subscriber, &job, &judgement, ending, times, lasted);
         let well = matches!(judgement.verdict, Verdict::Delivered | Verdict::Discarded { .. });
         if shown_failing && well {
             subscriber.lanes[job.lane].feed.tally_mut().health_mut().recovered_at = Some(times.ended);
         }
         if subscriber.fortune.struggling() {
-            subscriber.let_go_of_documents();
+            let next = subscriber.next_due(Ask::First).map(|next| subscriber.due[next]);
+            subscriber.let_go_of_documents(next);
         }
         if let Some(drive) = subscriber.drive().filter(|_| job.driven) {
             drive.ends(&judgement.verdict);
@@ -229,8 +231,11 @@ fn count(
     judgement: &Judgement,
     ending: &Ending,
     times: Times,
-    monotonic: Duration,
+    lasted: Lasted,
 ) {
+    let first = job.notification.attempt.attempts == 0;
+    let ask = if first { Ask::First } else { Ask::Retry };
+    let request = Ended { ask, began: lasted.since, ended: lasted.until };
     let concurrency = subscriber.compiled.spec.concurrency;
     let tally = subscriber.lanes[job.lane].feed.tally_mut();
     match &judgement.verdict {
@@ -257,9 +262,9 @@ fn count(
             let timed_out = matches!(ending, Ending::Failed { timed_out: true, .. });
             tally.last_failure = Some(Box::new(Failure { at: times.ended, status: trouble.status, error }));
             if let Some(asked) = judgement.throttled {
-                subscriber.fortune.throttled(monotonic, subscriber.in_flight, asked);
+                subscriber.fortune.throttled(request, subscriber.in_flight, asked);
             }
-            subscriber.fortune.failed(times.ended, monotonic, timed_out);
+            subscriber.fortune.failed(request, times.ended, timed_out, &job.notification.compiled.spec.retry);
             tally.health_mut().failing_since = subscriber.fortune.failing_since;
             subscriber.warn_others(times.ended);
             tracing::debug!(

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use flare_model::health::Fares;
+use flare_model::pace::Fortune;
 use flare_model::time::Timestamp;
 
 use crate::journey::subscriber::Subscriber;
-use crate::journey::subscriber::pace::Fortune;
 
 impl Subscriber {
     /// Whether it fails, as far as this thread knows.

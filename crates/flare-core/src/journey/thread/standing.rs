@@ -69,7 +69,7 @@ impl Worker {
             self.forget_decision(number);
         }
         let stood = self.subscribers[place].stand(standstill, now);
-        self.subscribers[place].let_go_of_documents();
+        self.subscribers[place].let_go_of_documents(None);
         self.drive_may_end(place);
         self.rest_when_quiet(place);
         let Some(stood) = stood else { return };

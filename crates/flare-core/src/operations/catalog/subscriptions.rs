@@ -6,6 +6,7 @@ use flare_model::feed::{Failure as LastFailure, SweepKind};
 use flare_model::health::{Seen, Shown, shown};
 use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::invalid::{Invalid, plain};
+use flare_model::pace::Throttle;
 use flare_model::patch::{members, merged};
 use flare_model::resource::Resource;
 use flare_model::subscription::{
@@ -58,6 +59,9 @@ pub struct StatusView {
     /// A host that does not answer, and when it is tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breaker: Option<BreakerView>,
+    /// The client fails again and again, and gets one request at a time until one succeeds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throttle: Option<ThrottleView>,
     /// What the expressions left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<FilterView>,
@@ -123,6 +127,17 @@ pub struct BreakerView {
     pub host: String,
     /// When it is tried again.
     pub retry_at: Timestamp,
+}
+
+/// A client that gets one request at a time.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ThrottleView {
+    /// Since when.
+    pub since: Timestamp,
+    /// When the next request is to be sent: when the first retry is due, or something that was not tried yet may be.
+    /// Nothing while one is open, or there is nothing to send.
+    pub next_at: Option<Timestamp>,
 }
 
 /// A failure.
@@ -481,6 +496,7 @@ impl App {
             last_failure: tally.last_failure.map(|failure| FailureView::from(*failure)),
             filter: FilterView::of(&subscription.compiled.spec, seen.filtering),
             breaker: seen.breaker.map(|(host, retry_at)| BreakerView { host: host.to_string(), retry_at }),
+            throttle: seen.throttle.map(|Throttle { since, next }| ThrottleView { since, next_at: next }),
             node: "local",
         })
     }

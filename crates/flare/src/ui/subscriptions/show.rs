@@ -233,6 +233,16 @@ fn facts(app: &App, head: &Head) -> Vec<(&'static str, Words)> {
         let words = format!("{} does not answer and is left alone; tried again ", breaker.host);
         facts.push(("Circuit breaker", Words::of(&words).moment(Ago { now, at: breaker.retry_at })));
     }
+    if let Some(throttle) = &status.throttle {
+        let words = Words::of("one request at a time since ").moment(Ago { now, at: throttle.since });
+        facts.push((
+            "Throttle",
+            match throttle.next_at {
+                Some(at) => words.text(", the next ").moment(Ago { now, at }),
+                None => words,
+            },
+        ));
+    }
     let feed = &status.feed;
     let position = format!("{} of {} changes", text::number(feed.cursor), text::number(feed.head));
     facts.push(("Position", Words::of(&position)));
