@@ -7,10 +7,12 @@ pub mod duration;
 pub mod explain;
 pub mod feed;
 pub mod filter;
+pub mod health;
 pub mod ids;
 pub mod invalid;
 pub mod judge;
 pub mod layout;
+pub mod pace;
 pub mod patch;
 pub mod pattern;
 #[cfg(feature = "planted")]

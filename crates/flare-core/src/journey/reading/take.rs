@@ -4,9 +4,9 @@
 //! taken), so a subscription that is blocked holds nothing.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use flare_model::feed::Attempt;
+use flare_model::pace::Ask;
 
 use crate::journey::reading::interest::Turn;
 use crate::journey::subscriber::passive::drive::Drive;
@@ -152,11 +152,15 @@ impl Worker {
         if subscriber.in_flight >= subscriber.room() {
             return None;
         }
-        let probe_at =
-            if subscriber.fortune.struggling() { subscriber.fortune.probe_at } else { Duration::ZERO };
-        let at = probe_at.max(subscriber.fortune.rest_until);
-        if now < at {
-            self.wake_at(place, at);
+        let [retries_at, firsts_at] = [Ask::Retry, Ask::First].map(|ask| subscriber.fortune.not_before(ask));
+        if now < retries_at {
+            self.wake_at(place, retries_at);
+            return None;
+        }
+        // A client that struggles is asked when a retry is due, and rarely for what it was not tried with.
+        let ask = if now < firsts_at { Ask::Retry } else { Ask::First };
+        if ask == Ask::Retry && subscriber.next_due(ask).is_none() {
+            self.wake_at(place, firsts_at);
             return None;
         }
         let wait = subscriber.rate_wait(now);
@@ -168,6 +172,13 @@ impl Worker {
         if !self.may_begin(place) || !self.may_share(place) {
             return None;
         }
-        self.take_due(place).or_else(|| self.take_unread(place))
+        let taken = match ask {
+            Ask::First => self.take_due(place, ask).or_else(|| self.take_unread(place)),
+            Ask::Retry => self.take_due(place, ask),
+        };
+        if ask == Ask::Retry && taken.is_none() {
+            self.wake_at(place, firsts_at);
+        }
+        taken
     }
 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use flare_model::feed::{Attempt, Met};
 use flare_model::ids::Seq;
+use flare_model::pace::WAITING_WHILE_STRUGGLING;
 
 use crate::journey::log::tail::Next;
 use crate::journey::reading::interest::{self, Turn};
 use crate::journey::reading::states::Waiting;
 use crate::journey::reading::sweeping;
 use crate::journey::subscriber::lane::FeedLane;
-use crate::journey::subscriber::pace::WAITING_WHILE_STRUGGLING;
 use crate::journey::worker::Worker;
 use crate::journey::worker::subscribers::Place;
 use crate::notification::change::Change;

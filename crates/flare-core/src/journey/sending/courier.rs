@@ -27,6 +27,8 @@ pub struct Link {
     dial: Option<DialTurn>,
     /// How many bytes had gone over the connection before the last request.
     before: u64,
+    /// The status of the answer to the last request, once its head is there.
+    status: Option<u16>,
 }
 
 /// The life of a connection to one host, from the first attempt until it has been idle for long.
@@ -165,6 +167,7 @@ pub async fn deliver(
     request: impl Fn(bool, Timestamp, Room) -> Request,
 ) -> Ending {
     let (mut sent, timeout) = (false, patience.timeout);
+    link.status = None;
     let ended = {
         let attempt = pin!(exchange(tools, host, link, began, phases, request, &mut sent));
         patience.wait(attempt).await
@@ -174,13 +177,16 @@ pub async fn deliver(
         Some(Err(broken)) => {
             link.connection = None;
             let timed_out = matches!(&broken, Broken::Connect(e) if e.kind() == std::io::ErrorKind::TimedOut);
-            Ending::Failed { error: broken.to_string(), sent, timed_out }
+            Ending::Failed { status: None, error: broken.to_string(), sent, timed_out }
         }
         None => {
             sent |= link.connection.take().is_some_and(|opened| opened.written() > link.before);
             let limit = flare_model::duration::HumanDuration(timeout);
-            let error = format!("no answer within {limit}");
-            Ending::Failed { error, sent, timed_out: true }
+            let error = match link.status {
+                Some(_) => format!("the body did not end within {limit}"),
+                None => format!("no answer within {limit}"),
+            };
+            Ending::Failed { status: link.status, error, sent, timed_out: true }
         }
     }
 }
@@ -195,7 +201,7 @@ async fn exchange(
     sent: &mut bool,
 ) -> Result<Ending, Broken> {
     let mut now = began;
-    let Link { connection, dial, before } = link;
+    let Link { connection, dial, before, status } = link;
     loop {
         let opened = match connection {
             Some(opened) => opened,
@@ -215,7 +221,11 @@ async fn exchange(
         let reused = opened.uses() > 0;
         let request = request(*sent, now, opened.take_room());
         tools.desk.counts.sent.add(request.body().len() as u64);
-        let head = |_status| phases.answered(tools.clock.monotonic());
+        *status = None;
+        let head = |answered| {
+            *status = Some(answered);
+            phases.answered(tools.clock.monotonic());
+        };
         match opened.exchange(request, tools.read_limits, head).await {
             Ok((answer, usable)) => {
                 if !usable {

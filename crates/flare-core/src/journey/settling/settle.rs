@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use flare_model::feed::{Action, Failure, Settled, Trouble, Verdict};
 use flare_model::judge::{Judgement, Times, judge};
+use flare_model::pace::{Ask, Ended};
 
 use crate::journey::reading::sweeping;
 use crate::journey::subscriber::{Standstill, Subscriber};
@@ -17,7 +18,7 @@ use crate::notification::ending::Ending;
 impl Worker {
     /// Settles an attempt that ended. If the subscription is gone meanwhile, it recreates nothing.
     pub fn settle(&mut self, mut job: Job, ending: &Ending, lasted: Lasted) {
-        let (times, monotonic) = (self.times(lasted), lasted.until);
+        let times = self.times(lasted);
         self.ended(&mut job);
         self.took(job.place, lasted.until.saturating_sub(lasted.since));
         if let Some(lost) = self.heard_of(&job, ending, lasted) {
@@ -35,9 +36,15 @@ impl Worker {
         let asked_for = job.notification.attempt.replay > 0
             || job.notification.attempt.attempts == 0 && job.notification.attempt.seq <= settled;
         let late = (!asked_for).then(|| times.ended.since(job.notification.change.document.updated_at));
-        count(subscriber, &job, &judgement, ending, times, monotonic);
+        let shown_failing = subscriber.is_shown_failing(times.ended, self.tools.limits.failing_after);
+        count(subscriber, &job, &judgement, ending, times, lasted);
+        let well = matches!(judgement.verdict, Verdict::Delivered | Verdict::Discarded { .. });
+        if shown_failing && well {
+            subscriber.lanes[job.lane].feed.tally_mut().health_mut().recovered_at = Some(times.ended);
+        }
         if subscriber.fortune.struggling() {
-            subscriber.let_go_of_documents();
+            let next = subscriber.next_due(Ask::First).map(|next| subscriber.due[next]);
+            subscriber.let_go_of_documents(next);
         }
         if let Some(drive) = subscriber.drive().filter(|_| job.driven) {
             drive.ends(&judgement.verdict);
@@ -82,6 +89,7 @@ impl Worker {
             response: None,
             unheard: job.notification.attempt.unheard,
             has: None,
+            lent: None,
         });
         self.conclude(job, Verdict::Retry { due: now.saturating_add(wait), doubtful: false, trouble });
     }
@@ -219,7 +227,9 @@ impl Worker {
         let (failing_after, disable_after) =
             (self.tools.limits.failing_after, self.tools.limits.disable_after);
         let Some(subscriber) = self.subscribers.get_mut(job.place) else { return };
-        let Some(since) = subscriber.fortune.failing_since else {
+        // Where several threads serve it, it fails only if it does so on all of them.
+        let since = subscriber.fortune.failing_since.and_then(|_| subscriber.fares_in_all().failing_since);
+        let Some(since) = since else {
             if std::mem::take(&mut subscriber.recovering) {
                 self.tools.report.recovered(job.notification.compiled.id.clone(), times.ended);
             }
@@ -227,8 +237,9 @@ impl Worker {
         };
         let failing = times.ended.since(since);
         let untold = failing >= failing_after && !std::mem::replace(&mut subscriber.fortune.told, true);
+        let tried = failing.saturating_sub(subscriber.fortune.untried);
         let hopeless =
-            !disable_after.is_zero() && failing >= disable_after && subscriber.standstill == Standstill::None;
+            !disable_after.is_zero() && tried >= disable_after && subscriber.standstill == Standstill::None;
         subscriber.recovering |= untold;
         if untold {
             self.tools.report.failing(job.notification.compiled.id.clone(), since, times.ended);
@@ -248,19 +259,29 @@ fn count(
     judgement: &Judgement,
     ending: &Ending,
     times: Times,
-    monotonic: Duration,
+    lasted: Lasted,
 ) {
+    let first = job.notification.attempt.attempts == 0;
+    let ask = if first { Ask::First } else { Ask::Retry };
+    let request = Ended { ask, began: lasted.since, ended: lasted.until };
     let concurrency = subscriber.compiled.spec.concurrency;
     let tally = subscriber.lanes[job.lane].feed.tally_mut();
     match &judgement.verdict {
         Verdict::Delivered => {
             tally.delivered += 1;
             tally.last_success_at = Some(times.ended);
+            if let Some(health) = &mut tally.health {
+                health.failing_since = None;
+            }
             subscriber.fortune.succeeded(concurrency);
+            subscriber.tell_others(times.ended);
         }
         Verdict::Discarded { .. } => {
             tally.discarded += 1;
+            let health = tally.health_mut();
+            (health.last_discard_at, health.failing_since) = (Some(times.ended), None);
             subscriber.fortune.succeeded(concurrency);
+            subscriber.tell_others(times.ended);
         }
         Verdict::Retry { trouble, .. } | Verdict::GiveUp { trouble, .. } => {
             tally.failed += 1;
@@ -269,9 +290,11 @@ fn count(
             let timed_out = matches!(ending, Ending::Failed { timed_out: true, .. });
             tally.last_failure = Some(Box::new(Failure { at: times.ended, status: trouble.status, error }));
             if let Some(asked) = judgement.throttled {
-                subscriber.fortune.throttled(monotonic, subscriber.in_flight, asked);
+                subscriber.fortune.throttled(request, subscriber.in_flight, asked);
             }
-            subscriber.fortune.failed(times.ended, monotonic, timed_out);
+            subscriber.fortune.failed(request, times.ended, timed_out, &job.notification.compiled.spec.retry);
+            tally.health_mut().failing_since = subscriber.fortune.failing_since;
+            subscriber.warn_others(times.ended);
             tracing::debug!(
                 subscription.id = %job.notification.compiled.id,
                 document = %job.notification.change.document.url,
@@ -350,6 +373,7 @@ mod tests {
                 response: None,
                 unheard: false,
                 has: None,
+                lent: None,
             });
             // Due at once, so that whoever waits in line is looked at; and there is more to read, for which there was no room.
             worker.subscribers[place].mark_unread(lane);

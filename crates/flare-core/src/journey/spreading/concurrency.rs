@@ -74,6 +74,7 @@ impl Worker {
         {
             *common.bucket.lock() = subscriber.bucket.take();
             subscriber.borrowed = Some(Box::new(Borrowed::new(common, subscriber.in_flight, 0)));
+            subscriber.share_fortune();
         }
         self.share_concurrency(place);
     }

@@ -12,6 +12,7 @@ pub mod gone;
 pub mod hostile_clients;
 pub mod lost_stores;
 pub mod outages;
+pub mod plans;
 pub mod retention;
 pub mod sharing;
 pub mod stopping;
