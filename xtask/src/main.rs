@@ -1,4 +1,4 @@
-//! What contributors run: `cargo xtask test`, `browser`, `bench`, `stress`, `differential` and `assets`.
+//! What contributors run: `cargo xtask test`, `browser`, `bench`, `fair`, `stress`, `differential` and `assets`.
 
 #![allow(clippy::disallowed_methods, reason = "this measures and waits; nothing of it is in the product")]
 
@@ -6,6 +6,7 @@ mod assets;
 mod bench;
 mod browser;
 mod differential;
+mod fair;
 mod needs;
 mod stress;
 mod test;
@@ -31,6 +32,8 @@ enum Command {
     Assets(assets::Args),
     /// Run the project's own workloads against the real binary and print a table.
     Bench(bench::Args),
+    /// Run clients that hang or are slow beside a quick one, and print how late that one is told.
+    Fair(fair::Args),
     /// Run the real binary with tiny limits under random operations, faults and kills, and hold it to its promises.
     Stress(stress::Args),
     /// Read random patterns and layouts beside Go itself, and say where Flare reads one otherwise.
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Command::Browser(args) => browser::run(&args),
         Command::Assets(args) => assets::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Fair(args) => fair::run(&args),
         Command::Stress(args) => stress::run(&args),
         Command::Differential(args) => differential::run(&args),
     };

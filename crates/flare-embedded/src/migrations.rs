@@ -31,6 +31,7 @@ const STEPS: &[Step] = &[
     Step { number: 5, name: "judging", sql: include_str!("migrations/0005_judging.sql") },
     Step { number: 6, name: "judged", sql: include_str!("migrations/0006_judged.sql") },
     Step { number: 7, name: "notes", sql: include_str!("migrations/0007_notes.sql") },
+    Step { number: 8, name: "health", sql: include_str!("migrations/0008_health.sql") },
 ];
 
 /// The statements of all steps, in order, for tests that need no folder.

@@ -15,6 +15,7 @@ pub mod page;
 #[cfg(any(feature = "cpu-profile", feature = "heap-profile"))]
 pub mod profile;
 pub mod query;
+mod refusal;
 mod resources;
 mod seats;
 pub mod server;

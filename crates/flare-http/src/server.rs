@@ -23,6 +23,7 @@ use tokio_util::task::TaskTracker;
 
 use super::browser::{self, Admitted, Visitors};
 use super::error::ApiError;
+use super::refusal::Refusing;
 use super::seats::{Seat, Seats};
 use super::stall::Stalling;
 use super::turn::{AnswerBody, RequestBody, Turn, Turns};
@@ -79,6 +80,7 @@ pub async fn serve(
             }
         });
         let stream = Stalling::new(TokioIo::new(stream), config.timeout);
+        let stream = Refusing::new(stream, head_limit(config));
         let connection = protocol.serve_connection(stream, service);
         let (stop, cut, grace) = (stop.clone(), cut.clone(), config.grace);
         connections.spawn(async move {
@@ -108,13 +110,18 @@ pub async fn serve(
     }
 }
 
+/// How long a head may be: hyper takes no less.
+fn head_limit(config: &HttpServerConfig) -> usize {
+    config.header_limit.as_usize().max(8192)
+}
+
 /// How connections are served: those with a place of their own, and those that are to leave soon.
 fn protocols(config: &HttpServerConfig) -> (http1::Builder, http1::Builder) {
     let mut protocol = http1::Builder::new();
     protocol
         .timer(TokioTimer::new())
         .header_read_timeout(config.header_timeout)
-        .max_buf_size(config.header_limit.as_usize().max(8192))
+        .max_buf_size(head_limit(config))
         .half_close(false);
     let mut hurried = protocol.clone();
     hurried.header_read_timeout(config.header_timeout.min(HURRY)).keep_alive(false);

@@ -16,6 +16,7 @@ const DOCUMENT: &str = "/documents/{*url}";
 
 /// All operations.
 pub fn operations() -> Vec<Operation> {
+    use subscriptions::passive::leases;
     use subscriptions::{all, attempts, dead_letters, replay};
     vec![
         get("/", about::version::handle, about::version::describe),
@@ -64,6 +65,8 @@ pub fn operations() -> Vec<Operation> {
             subscriptions::passive::settle::handle,
             subscriptions::passive::settle::describe,
         ),
+        get(of!("/leases"), leases::list, leases::describe_list).reads_query(),
+        delete(of!("/leases"), leases::end, leases::describe_end).reads_query(),
         get(of!("/stream"), subscriptions::passive::stream::handle, subscriptions::passive::stream::describe)
             .reads_query(),
         post(of!("/test"), subscriptions::test::handle, subscriptions::test::describe).ends_with_its_client(),

@@ -22,8 +22,10 @@ pub enum Heard<'a> {
         /// It answers a second request, because the connection of the first broke: that one may have been processed, too.
         second: bool,
     },
-    /// Nothing: no answer came.
+    /// Nothing: no answer came, or not a whole one.
     Nothing {
+        /// The status of an answer that began and did not end; it decides nothing.
+        status: Option<u16>,
         /// What went wrong, in words.
         error: &'a str,
         /// Whether at least one byte of the request was written, so that the client may have processed it.
@@ -72,10 +74,12 @@ pub fn judge(
             let excerpt = String::from_utf8_lossy(excerpt).into_owned();
             (Some(status), None, Some(excerpt).filter(|text| !text.is_empty()), true, second)
         }
-        Heard::Nothing { error, sent } => (None, Some(error.to_owned()), None, sent, sent),
+        Heard::Nothing { status, error, sent } => (status, Some(error.to_owned()), None, sent, sent),
     };
     let trouble = Box::new(trouble(attempt, times, status, error, response, unheard));
     let first_attempt_at = trouble.first_attempt_at;
+    // What an answer says is heard once it is there as a whole.
+    let status = status.filter(|_| matches!(heard, Heard::Answer { .. }));
     if is_gone(spec, attempt, status) {
         // Owed until someone resumes the subscription; nothing is sent before.
         let verdict = Verdict::Retry { due: times.ended, doubtful: sent, trouble };
@@ -113,6 +117,7 @@ fn trouble(
         response,
         unheard: attempt.unheard || unheard,
         has: None,
+        lent: None,
     }
 }
 
@@ -204,9 +209,10 @@ mod tests {
         use Action::{Create, Delete, Update};
         let told = spec(json!({"url": "http://client.test/hook"}));
         let each = spec(json!({"url": "http://client.test/users/{id}"}));
-        let refused = Heard::Nothing { error: "connection refused", sent: false };
-        let silent = Heard::Nothing { error: "no answer in time", sent: true };
+        let refused = Heard::Nothing { status: None, error: "connection refused", sent: false };
+        let silent = Heard::Nothing { status: None, error: "no answer in time", sent: true };
         let second = |status| Heard::Answer { status, retry_after: None, excerpt: b"no", second: true };
+        let cut = |status| Heard::Nothing { status: Some(status), error: "no end of the body", sent: true };
         let throttled = |seconds| Some(Duration::from_secs(seconds));
         // Settings, action, attempts so far, what was heard: the verdict, whether it is gone, how long it is left alone.
         let table = [
@@ -224,6 +230,10 @@ mod tests {
             (&told, Update, 2, refused, "give up", false, None),
             (&told, Update, 0, silent, "retry in 10s in doubt", false, None),
             (&told, Update, 2, silent, "give up in doubt", false, None),
+            (&told, Create, 0, cut(200), "retry in 10s in doubt", false, None),
+            (&told, Create, 0, cut(410), "retry in 10s in doubt", false, None),
+            (&told, Create, 0, cut(422), "retry in 10s in doubt", false, None),
+            (&told, Create, 0, cut(429), "retry in 10s in doubt", false, None),
             // Gone is who says so of itself, not of a document, and not when told of the end of one.
             (&told, Create, 0, answer(410), "retry in 0s in doubt", true, None),
             (&told, Update, 2, answer(410), "retry in 0s in doubt", true, None),
@@ -271,12 +281,14 @@ mod tests {
         let first = remembered(0, answer(500));
         assert_eq!((first.attempts, first.first_attempt_at, first.last_attempt_at), (1, BEGAN, BEGAN));
         assert_eq!((first.status, first.error, first.response.as_deref()), (Some(500), None, Some("no")));
-        let second = remembered(1, Heard::Nothing { error: "reset", sent: true });
+        let second = remembered(1, Heard::Nothing { status: None, error: "reset", sent: true });
         assert_eq!(
             (second.attempts, second.first_attempt_at.millis(), second.last_attempt_at),
             (2, 50_000, BEGAN)
         );
         assert_eq!((second.status, second.error.as_deref(), second.response), (None, Some("reset"), None));
+        let cut = remembered(0, Heard::Nothing { status: Some(200), error: "no end", sent: true });
+        assert_eq!((cut.status, cut.error.as_deref(), cut.unheard), (Some(200), Some("no end"), true));
     }
 
     #[test]
@@ -291,9 +303,9 @@ mod tests {
             (second(500), false, true),
             (second(422), false, true),
             (answer(422), false, false),
-            (Heard::Nothing { error: "reset", sent: true }, false, true),
-            (Heard::Nothing { error: "connection refused", sent: false }, false, false),
-            (Heard::Nothing { error: "connection refused", sent: false }, true, true),
+            (Heard::Nothing { status: None, error: "reset", sent: true }, false, true),
+            (Heard::Nothing { status: None, error: "connection refused", sent: false }, false, false),
+            (Heard::Nothing { status: None, error: "connection refused", sent: false }, true, true),
         ] {
             let attempt = Attempt { unheard: before, ..attempt(Action::Update, 0) };
             let judged = judge(&spec, &attempt, &heard, times, || 0.5);

@@ -58,7 +58,8 @@ pub trait Ledger: Send + Sync {
     /// Writes records, in order, each as one, all durable when this returns. Answers per record: `Ok`, or
     /// `Fenced` when its epoch is not the one with which the feed was last opened, or
     /// [`Conflict::Feed`](crate::Conflict::Feed) when the feed does not exist any more; then nothing of that one was written. Writing the same
-    /// record twice is the same as once. From then on the feed belongs to the present log incarnation. The
+    /// record twice is the same as once. Its counters come back as they are, and of `health` each moment that there is; one
+    /// without any may come back as none. From then on the feed belongs to the present log incarnation. The
     /// whole call fails with `Unavailable` when the disk is full: nothing was written. A cancelled call may or
     /// may not be written, but not after a later call for the same feed was answered.
     async fn write(&self, writes: Vec<FeedWrite>) -> Result<Vec<Result<()>>>;

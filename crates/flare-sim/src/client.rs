@@ -14,6 +14,7 @@ use flare_promises::world::{Document, Tick};
 use serde_json::Value;
 
 use crate::pair::{Pair, Way};
+use crate::truth::Fared;
 
 /// So long an attempt may take from when it was decided to when its request begins: the longest timeout of a
 /// subscription. What was decided under a former filter, or before a pause, may come for so long.
@@ -63,6 +64,8 @@ pub struct Client {
     pub always_all: bool,
     /// So many take from it.
     pub pulling: u8,
+    /// So many operators are ending its leases.
+    pub ending: u8,
     pub mood: Mood,
     pub dice: Dice,
     pub pairs: BTreeMap<String, Pair>,
@@ -77,6 +80,12 @@ pub struct Client {
     pub blurred: Tick,
     /// Something was sent that nobody saw.
     pub unseen: bool,
+    /// How often it has answered, at most, that it took something; each answer that Flare may have heard.
+    pub taken: u64,
+    /// How often it was begun to be changed or resumed, and was: what it failed before may count no more then.
+    pub forgiven: u64,
+    /// What was said of how it fares, and was durable when the next thing was asked.
+    pub fared: Option<Fared>,
     /// Nothing may begin since then: it is paused or deleted.
     pub quiet: Option<(Duration, &'static str)>,
     applied_ids: HashSet<String>,
@@ -102,6 +111,7 @@ impl Client {
             dropped: Vec::new(),
             always_all: wish.all,
             pulling: 0,
+            ending: 0,
             mood: Mood::Healthy,
             dice,
             pairs: BTreeMap::new(),
@@ -111,6 +121,9 @@ impl Client {
             skips,
             blurred: 0,
             unseen: false,
+            taken: 0,
+            forgiven: 0,
+            fared: None,
             quiet: None,
             applied_ids: HashSet::new(),
             wish,

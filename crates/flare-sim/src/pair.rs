@@ -230,8 +230,20 @@ impl Pair {
         (self.certain, self.delivered) = (None, None);
     }
 
-    /// A lease that outlives a restart is measured by the wall clock, and that was set.
-    pub fn clock_was_set(&mut self, now: Duration) {
+    /// Until when a lease does not end, while it is open.
+    pub fn lasts(&self, request: u64) -> Option<Duration> {
+        self.open.iter().find(|open| open.number == request)?.until
+    }
+
+    /// Flare says that a lease lasts longer. It does, unless it may have ended by something else `since` that was asked.
+    pub fn extended(&mut self, request: u64, since: Option<Duration>, until: Duration) {
+        for open in self.open.iter_mut().filter(|open| open.number == request && open.until == since) {
+            open.until = since.max(Some(until));
+        }
+    }
+
+    /// A lease that outlives a restart is measured by the wall clock, and that was set; or an operator may have ended it.
+    pub fn may_have_ended(&mut self, now: Duration) {
         for until in self.open.iter_mut().filter_map(|open| open.until.as_mut()) {
             *until = now;
         }

@@ -63,6 +63,7 @@ const EVERYTHING: &[(Kind, u64)] = &[
     (Kind::Mood, 12),
     (Kind::Pull, 14),
     (Kind::Drive, 3),
+    (Kind::EndLeases, 2),
 ];
 
 /// Little but what origins say, and operators who look.
@@ -88,6 +89,7 @@ const TAKING: &[(Kind, u64)] = &[
     (Kind::Mood, 3),
     (Kind::Pull, 60),
     (Kind::Drive, 3),
+    (Kind::EndLeases, 4),
 ];
 
 /// Sweeps that meet.

@@ -205,14 +205,20 @@ impl Inside {
     pub fn ends(&mut self, number: usize, request: u64, told: &Told, ending: Ending) {
         self.note(|| format!("#{request} ends: {ending:?}"));
         self.cue.comes(Moment::Ends);
+        self.takes(number, ending);
         if let Some(pair) = self.clients[number].pairs.get_mut(&told.document) {
             pair.ends(request, told, ending);
         }
     }
 
+    fn takes(&mut self, number: usize, ending: Ending) {
+        self.clients[number].taken += u64::from(ending == Ending::Delivered);
+    }
+
     /// Nobody knows whether Flare heard how a lease ended.
     pub fn ends_perhaps(&mut self, number: usize, request: u64, told: &Told, ending: Ending) {
         self.note(|| format!("#{request} ends, perhaps: {ending:?}"));
+        self.takes(number, ending);
         if let Some(pair) = self.clients[number].pairs.get_mut(&told.document) {
             pair.ends_perhaps(request, told, ending);
         }
@@ -221,6 +227,7 @@ impl Inside {
     /// The client says how its leases end: from now on they may have ended, whether or not it hears of it.
     pub fn settles(&mut self, number: usize, requests: &[(u64, &Told, Ending)]) {
         for (request, told, ending) in requests {
+            self.takes(number, *ending);
             if let Some(pair) = self.clients[number].pairs.get_mut(&told.document) {
                 pair.settles(*request, *ending);
             }
@@ -229,6 +236,7 @@ impl Inside {
 
     /// The client says that it has a notification.
     pub fn has_all_of(&mut self, number: usize, told: &Told) {
+        self.takes(number, Ending::Delivered);
         if let Some(pair) = self.clients[number].pairs.get_mut(&told.document) {
             pair.has_all_of(&told.id);
         }
@@ -284,10 +292,16 @@ impl Inside {
         self.end_leases();
     }
 
+    /// An operator ends the leases of a client: from now on they may have ended.
+    pub fn operator_ends_leases(&mut self, number: usize) {
+        let now = self.time.passed();
+        self.clients[number].pairs.values_mut().for_each(|pair| pair.may_have_ended(now));
+    }
+
     fn end_leases(&mut self) {
         let now = self.time.passed();
         for pair in self.clients.iter_mut().flat_map(|client| client.pairs.values_mut()) {
-            pair.clock_was_set(now);
+            pair.may_have_ended(now);
         }
     }
 }

@@ -54,51 +54,6 @@ pub fn document(id: u64, revision: u64, sent: Duration) -> String {
     format!("{{\"docId\":{id},\"rev\":{revision},\"sentAtNs\":{},\"pad\":\"{pad}\"}}", sent.as_nanos())
 }
 
-/// Deliveries per second of a plain client on `connections` connections.
-pub async fn raw(address: &str, connections: usize, requests: u64) -> anyhow::Result<f64> {
-    let next = Arc::new(AtomicU64::new(0));
-    let began = Instant::now();
-    let mut tasks = tokio::task::JoinSet::new();
-    for _ in 0..connections {
-        let (next, address) = (next.clone(), address.to_owned());
-        tasks.spawn(async move {
-            let mut connection = Connection::open(&address).await?;
-            loop {
-                let id = next.fetch_add(1, Ordering::Relaxed);
-                if id >= requests {
-                    return anyhow::Ok(());
-                }
-                connection.send("POST", &format!("/raw/{id}"), &document(id, 1, now())).await?;
-            }
-        });
-    }
-    while let Some(done) = tasks.join_next().await {
-        done??;
-    }
-    Ok(requests as f64 / began.elapsed().as_secs_f64())
-}
-
-/// Processor time of the same client for each request, in microseconds: on a thread of its own, which does nothing else.
-pub async fn raw_alone(address: String, connections: usize, requests: u64) -> anyhow::Result<f64> {
-    let (reply, answer) = tokio::sync::oneshot::channel();
-    std::thread::spawn(move || {
-        let measure = || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            let before = thread_time()?;
-            runtime.block_on(raw(&address, connections, requests))?;
-            anyhow::Ok((thread_time()? - before).as_secs_f64() * 1e6 / requests as f64)
-        };
-        let _ = reply.send(measure());
-    });
-    answer.await.context("the plain client does not panic")?
-}
-
-/// What this thread has used of the processor, which Linux counts in nanoseconds.
-fn thread_time() -> anyhow::Result<Duration> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
-    Ok(Duration::from_nanos(text.split(' ').next().context("a time")?.parse()?))
-}
-
 /// Creates the resource of all workloads; answers the path of its subscriptions.
 pub async fn create_resource(flare: &Flare) -> anyhow::Result<String> {
     let body = r#"{"endpoint":"http://origin.example/documents/{id}","change":{"field":"rev"}}"#;

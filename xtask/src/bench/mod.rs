@@ -4,6 +4,7 @@
 mod drive;
 mod http;
 mod process;
+mod raw;
 mod scenarios;
 mod sink;
 mod tls;
@@ -13,11 +14,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-pub use http::{find, length};
-pub use process::target;
+pub use http::{Connection, find, length};
+pub use process::{Flare, build, target};
+pub use sink::now;
 
 use drive::{Measured, Workload};
-use process::Flare;
 use sink::Sink;
 use tls::Identity;
 
@@ -77,8 +78,12 @@ const WORKLOADS: [Workload; 7] = [
     Workload { name: "g", about: "100 clients over TLS", tls: true, ..C },
 ];
 
-/// Runs the workloads and prints the table.
+/// Runs the workloads and prints the table. Driver, plain client and sink share the machine with Flare, so all of it is
+/// built as Flare is: a debug build of this program would take most of the processor and measure itself.
 pub fn run(args: &Args) -> anyhow::Result<()> {
+    if cfg!(debug_assertions) {
+        return process::run_optimized();
+    }
     let binary = match &args.binary {
         Some(binary) => binary.clone(),
         None => process::build()?,
@@ -114,6 +119,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+const RAW_CONNECTIONS: usize = 64;
+const RAW_REQUESTS: u64 = 100_000;
 
 /// One run of a workload, and what the plain client did beside it.
 struct Round {
@@ -198,12 +206,13 @@ fn print_line(workload: &Workload, what: &str, round: &Round) {
 }
 
 async fn round(binary: &Path, workload: &Workload) -> anyhow::Result<Round> {
-    let plain = Sink::start(None).await.context("starting the sink")?;
-    let raw = drive::raw(&plain.address, 64, 50_000).await?;
-    let raw_micros = drive::raw_alone(plain.address.clone(), 64, 50_000).await?;
+    let plain = Sink::start(None).context("starting the sink")?;
+    let raw = raw::per_second(&plain.address, RAW_CONNECTIONS, RAW_REQUESTS).await?;
+    let raw_micros = raw::micros(&plain.address, RAW_CONNECTIONS, RAW_REQUESTS).await?;
+    drop(plain);
     let folder = binary.parent().context("the binary is in a folder")?;
     let identity = workload.tls.then(|| Identity::new(folder)).transpose()?;
-    let sink = Sink::start(identity).await.context("starting the sink")?;
+    let sink = Sink::start(identity).context("starting the sink")?;
     let authority = sink.identity.as_ref().map(|identity| &*identity.authority);
     let flare = Flare::start_trusting(binary, authority).await?;
     let measured = drive::run(&flare, &sink, workload, Duration::from_secs(120)).await?;

@@ -29,6 +29,19 @@ pub fn build() -> anyhow::Result<PathBuf> {
     Ok(target()?.join("release/flare"))
 }
 
+/// Runs this program once more, with the same arguments, built as a release.
+pub fn run_optimized() -> anyhow::Result<()> {
+    let status = std::process::Command::new(env!("CARGO"))
+        .args(["run", "--quiet", "--release", "--package", "xtask", "--"])
+        .args(std::env::args_os().skip(1))
+        .status()
+        .context("building the benchmark")?;
+    if !status.success() {
+        bail!("the benchmark failed");
+    }
+    Ok(())
+}
+
 /// Where cargo puts what it builds.
 pub fn target() -> anyhow::Result<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace")?;
@@ -110,6 +123,13 @@ impl Flare {
         let began = std::time::Instant::now();
         let flare = Flare::start_on(binary, self.data, self.authority).await?;
         Ok((flare, began.elapsed()))
+    }
+
+    /// Kills it, and leaves nothing of it.
+    pub async fn kill(mut self) -> anyhow::Result<()> {
+        self.child.kill().await?;
+        std::fs::remove_dir_all(&self.data)?;
+        Ok(())
     }
 
     pub async fn stop(mut self) -> anyhow::Result<()> {

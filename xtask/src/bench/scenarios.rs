@@ -127,7 +127,7 @@ async fn hanging(binary: &Path, clients: u64) -> anyhow::Result<()> {
     let load = Workload { subscriptions: 1, rate: 200, ..changes(2_000) };
     let mut p99 = Vec::new();
     for hang in [0, clients] {
-        let (flare, sink) = (Flare::start(binary).await?, Sink::start(None).await?);
+        let (flare, sink) = (Flare::start(binary).await?, Sink::start(None)?);
         let path = drive::create_resource(&flare).await?;
         let mut listeners = Vec::new();
         for client in 0..hang {

@@ -16,6 +16,8 @@ pub struct Sink {
     /// What it shows to whoever speaks TLS to it.
     pub identity: Option<Identity>,
     seen: Arc<Mutex<Seen>>,
+    /// Its thread ends when this is dropped.
+    _closing: tokio::sync::oneshot::Sender<()>,
 }
 
 #[derive(Default)]
@@ -69,22 +71,25 @@ pub fn now() -> Duration {
 }
 
 impl Sink {
-    pub async fn start(identity: Option<Identity>) -> anyhow::Result<Sink> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
+    /// Starts it on a thread of its own: what it costs is the same whoever sends. It ends with this process.
+    pub fn start(identity: Option<Identity>) -> anyhow::Result<Sink> {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+        listener.set_nonblocking(true)?;
         let acceptor = identity.as_ref().map(Identity::acceptor);
         let address = listener.local_addr()?.to_string();
         let seen = Arc::new(Mutex::new(Seen::default()));
         let counting = seen.clone();
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let _ = stream.set_nodelay(true);
-                match &acceptor {
-                    None => tokio::spawn(serve(stream, counting.clone())),
-                    Some(acceptor) => tokio::spawn(serve_tls(acceptor.accept(stream), counting.clone())),
-                };
-            }
+        let (closing, closed) = tokio::sync::oneshot::channel::<()>();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        std::thread::spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    _ = take_connections(listener, acceptor, counting) => {}
+                    _ = closed => {}
+                }
+            });
         });
-        Ok(Sink { address, identity, seen })
+        Ok(Sink { address, identity, seen, _closing: closing })
     }
 
     /// Where clients are.
@@ -96,6 +101,22 @@ impl Sink {
     pub fn seen<T>(&self, look: impl FnOnce(&mut Seen) -> T) -> T {
         look(&mut self.seen.lock().expect("the sink does not panic"))
     }
+}
+
+async fn take_connections(
+    listener: std::net::TcpListener,
+    acceptor: Option<tokio_rustls::TlsAcceptor>,
+    seen: Arc<Mutex<Seen>>,
+) -> anyhow::Result<()> {
+    let listener = TcpListener::from_std(listener)?;
+    while let Ok((stream, _)) = listener.accept().await {
+        let _ = stream.set_nodelay(true);
+        match &acceptor {
+            None => tokio::spawn(serve(stream, seen.clone())),
+            Some(acceptor) => tokio::spawn(serve_tls(acceptor.accept(stream), seen.clone())),
+        };
+    }
+    Ok(())
 }
 
 async fn serve_tls(accepting: tokio_rustls::Accept<tokio::net::TcpStream>, seen: Arc<Mutex<Seen>>) {

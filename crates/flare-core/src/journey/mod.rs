@@ -38,6 +38,7 @@ use flare_model::time::Timestamp;
 use flare_provider::{Newest, Opened, ProviderError};
 use tokio::sync::{mpsc, oneshot};
 
+pub use asking::census::{Ail, Found, RECENT_ERROR};
 pub use asking::documents::{KnownOfDocuments, ListOwed, Owed, OwedOfLane};
 pub use asking::needs::{RevisionsNeeded, TombstonesNeeded};
 pub use asking::notable::{Notable, NotableOnes};
@@ -256,6 +257,7 @@ impl Journey {
             let one = answer.await.ok()?;
             all.gauges.add(&one.gauges);
             all.took = all.took.max(one.took);
+            all.troubled.extend(one.troubled);
         }
         Some(all)
     }

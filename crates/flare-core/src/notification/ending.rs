@@ -8,8 +8,10 @@ use flare_wire::Fields;
 pub enum Ending {
     /// With an answer.
     Answered(Answer),
-    /// Without one.
+    /// Without one, or without the end of one.
     Failed {
+        /// The status of an answer that began.
+        status: Option<u16>,
         /// What went wrong, in words.
         error: String,
         /// Whether at least one byte of the request was written, so that the client may have processed it.
@@ -20,6 +22,14 @@ pub enum Ending {
 }
 
 impl Ending {
+    /// The status of the answer, whole or not.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Ending::Answered(answer) => Some(answer.status),
+            Ending::Failed { status, .. } => *status,
+        }
+    }
+
     /// As it is judged.
     pub fn heard(&self) -> Heard<'_> {
         match self {
@@ -32,7 +42,9 @@ impl Ending {
                 excerpt: &answer.excerpt,
                 second: answer.second,
             },
-            Ending::Failed { error, sent, .. } => Heard::Nothing { error, sent: *sent },
+            Ending::Failed { status, error, sent, .. } => {
+                Heard::Nothing { status: *status, error, sent: *sent }
+            }
         }
     }
 }

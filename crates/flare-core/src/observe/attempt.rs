@@ -206,10 +206,6 @@ impl Entry {
     /// An entry; with the whole exchange, and so many bytes of each body, where `excerpt` says so.
     pub fn new(id: Id, told: &Notification, ended: Ended<'_>, excerpt: Option<usize>) -> Entry {
         let Ended { ending, outcome, began, spans } = ended;
-        let status = match ending {
-            Ending::Answered(answer) => Some(answer.status),
-            Ending::Failed { .. } => None,
-        };
         let exchange = excerpt.map(|excerpt| {
             // Built again, as it was sent: to keep every request in case it fails would cost those that do not.
             let request = told.request(told.state.as_deref(), began, Room::default());
@@ -222,7 +218,7 @@ impl Entry {
             spans,
             action: told.attempt.action,
             outcome,
-            status,
+            status: ending.status(),
             attempts: told.attempt.attempts,
             seq: told.attempt.seq,
             replay: told.attempt.replay,

@@ -23,16 +23,17 @@ pub use catalog::subscriptions::{StatusView, SweepView};
 pub use chores::{Chore, Chores, OnFailure, When};
 pub use delivery::dead_letters::DeadLetterView;
 pub use delivery::groups::{DeadLetterKind, DeadLetterKinds};
-pub use delivery::passive::{
-    DeliverQuery, DeliverView, ReserveQuery, ReserveView, SettleDraft, SettleView, StreamQuery,
-};
+pub use delivery::leases::{EndedView, LeaseView};
+pub use delivery::passive::{DeliverQuery, DeliverView, ReserveQuery, ReserveView, StreamQuery};
 pub use delivery::replays::{ReplayDraft, ReplayView};
+pub use delivery::settle::{SettleDraft, SettleView};
 pub use delivery::trials::{TestDraft, TestView};
 pub use documents::drift::{DriftPlace, DriftQuery, DriftView};
 pub use documents::filters::{FilterTrial, FilterTrialView};
 pub use documents::holders::{HolderView, HoldersQuery};
 pub use documents::search::{FoundView, SearchPlace, SearchQuery};
 pub use watching::overview::{OverviewView, Standing, SubscriptionQuery};
+pub use watching::trouble::{Troubled, TroubledView};
 
 use crate::journey::{Event, Standstill};
 use crate::notification::compiled::Compiled;

@@ -32,7 +32,7 @@ pub(super) fn check(
 ) -> Work<()> {
     let mut there = BTreeSet::new();
     let mut all = connection.prepare(
-        "SELECT id, lane, incarnation, cursor, ahead, sweep, held_delta, life, unjudged, judged FROM feeds ORDER BY id",
+        "SELECT id, lane, incarnation, cursor, ahead, sweep, held_delta, life, unjudged, judged, health FROM feeds ORDER BY id",
     )?;
     let mut rows = all.query([])?;
     while let Some(row) = rows.next()? {
@@ -100,6 +100,9 @@ fn check_position(row: &Row, feed: &Feed, findings: &mut Findings) -> Work<()> {
         if bytes(column)?.is_some_and(|set| bits::read_set(set).is_none()) {
             findings.add(feed.name.clone(), format!("{what} makes no sense"));
         }
+    }
+    if bytes(10)?.is_some_and(|health| position::decode_health(health).is_none()) {
+        findings.add(feed.name.clone(), "its health makes no sense");
     }
     let head = feed.lane.row.head;
     for (what, seq) in reached {

@@ -66,7 +66,7 @@ pub(crate) fn read(connection: &Connection, feeds: &[FeedId], incarnation: u64) 
             "SELECT f.cursor, f.issued, f.ahead, f.sweep, f.delivered, f.discarded, f.failed, f.last_success_at,
              f.failure_at, f.failure_status, f.failure_error, f.incarnation, f.held_delta,
              (SELECT head FROM lanes WHERE id = f.lane), f.life, f.filtering, f.since, f.skipped,
-             f.judging, f.unjudged, f.judged
+             f.judging, f.unjudged, f.judged, f.health
              FROM feeds f WHERE f.id = ?1",
         )?;
         for feed in feeds {
@@ -97,6 +97,10 @@ fn saved(connection: &Connection, row: &Row, feed: FeedId, key: i64, incarnation
         Some(bytes) => Some(filtering::decode(bytes).ok_or_else(|| senseless("what is kept for filters"))?),
         None => None,
     };
+    let health = match bytes(21)? {
+        Some(bytes) => Some(position::decode_health(bytes).ok_or_else(|| senseless("the health"))?),
+        None => None,
+    };
     let entries =
         bytes(12)?.and_then(bits::decode).ok_or_else(|| senseless("the list of what the client has"))?;
     let set = |column, what| match bytes(column)? {
@@ -119,7 +123,7 @@ fn saved(connection: &Connection, row: &Row, feed: FeedId, key: i64, incarnation
         dead_in_doubt,
         since: row.get::<_, Option<i64>>(16)?.map(|since| Seq(since as u64)),
         sweep,
-        tally: tally(row)?,
+        tally: Tally { health: health.map(Box::new), ..tally(row)? },
         life: row.get::<_, i64>(14)? as u64,
         filtering: filtering.map(Box::new),
         noted,
@@ -146,6 +150,7 @@ fn tally(row: &Row) -> rusqlite::Result<Tally> {
         skipped: number(17)?,
         last_success_at: row.get::<_, Option<i64>>(7)?.map(Timestamp::from_millis),
         last_failure,
+        health: None,
     })
 }
 

@@ -16,6 +16,7 @@ use http::header::{HeaderName, HeaderValue};
 use http::{StatusCode, Uri};
 
 use super::error::ApiError;
+use super::page;
 
 const FLARE_OUTCOME: HeaderName = HeaderName::from_static("flare-outcome");
 
@@ -28,8 +29,21 @@ fn url(uri: &Uri) -> Result<DocumentUrl, ApiError> {
     if uri.query().is_some() {
         return Err(ApiError::bad_request("a document's url has no query string"));
     }
+    url_in(uri)
+}
+
+fn url_in(uri: &Uri) -> Result<DocumentUrl, ApiError> {
     let rest = uri.path().strip_prefix("/documents/").unwrap_or_default();
     DocumentUrl::from_request_path(rest).map_err(|error| ApiError::bad_request(error.to_string()))
+}
+
+/// The url, and whether its tombstone is meant (`?tombstone=true`).
+fn url_or_tombstone(uri: &Uri) -> Result<(DocumentUrl, bool), ApiError> {
+    let Some(query) = uri.query() else { return Ok((url_in(uri)?, false)) };
+    match page::pairs_of(query).as_slice() {
+        [(name, value)] if name == "tombstone" => Ok((url_in(uri)?, page::boolean("tombstone", value)?)),
+        _ => Err(ApiError::bad_request("a document's url has no query string, but for `?tombstone=true`")),
+    }
 }
 
 /// Commits one word and answers 202 with what became of it.

@@ -23,7 +23,7 @@ use crate::{AppState, body};
 struct ReplayBegun {
     /// Its id.
     id: String,
-    /// How many documents it goes over.
+    /// How many documents it sends.
     total: u64,
 }
 
@@ -76,7 +76,7 @@ pub fn describe(it: &mut Notes<'_>) {
         .optional_body::<ReplayDraft>(json!({"scope": "all", "since": "2026-11-15T00:00:00Z"}))
         .answers::<ReplayBegun>(
             202,
-            "`total` is how many live documents it goes over; 0 for a document that is in flight just now.",
+            "`total` is how many documents it sends; 0 for a document that is in flight just now.",
             json!({"id": "rpl_1", "total": 1000}),
         )
         .with_location(202)

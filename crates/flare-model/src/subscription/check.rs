@@ -128,6 +128,9 @@ pub fn completed(draft: &Draft, spec: &Spec) -> Draft {
             method.make_ascii_uppercase();
         }
     }
+    if spec.success.is_empty() {
+        draft.delivery.success = Some((100..600).filter(|status| spec.is_success(*status)).collect());
+    }
     draft.delivery.timeout = Some(HumanDuration(spec.timeout));
     draft.delivery.concurrency = Some(spec.concurrency);
     draft.delivery.retry = Some(Box::new(spec.retry.clone().into()));

@@ -8,6 +8,7 @@ mod content;
 mod draft;
 mod expressions;
 mod lowered;
+mod pause;
 mod secret;
 
 pub use check::{Limits, check, completed};
@@ -16,6 +17,7 @@ pub use draft::{
     ActionDraft, ActionsDraft, DataValue, DeliveryDraft, Draft, EndpointDraft, RateLimit, Scalar,
 };
 pub use lowered::{Amount, Lowered, LoweredField, fitting, lowered};
+pub use pause::{LONGEST_REASON, Pause, PauseDraft, PausedBy};
 pub use secret::{Secret, SecretView, StoredSecret, live, rotated};
 
 use std::collections::BTreeMap;
@@ -38,7 +40,7 @@ use crate::time::Timestamp;
 pub struct Spec {
     /// By action, in the order of [`Action::ALL`]; shared by actions that have nothing of their own.
     pub targets: [Arc<Target>; 3],
-    /// Statuses that mean delivered; empty means 200 to 299.
+    /// Statuses that mean delivered; empty means 200 to 299, but for those that mean something else.
     pub success: Vec<u16>,
     /// Statuses that mean: drop this notification.
     pub discard: Vec<u16>,
@@ -155,7 +157,10 @@ impl Spec {
 
     /// Whether a status means delivered.
     pub fn is_success(&self, status: u16) -> bool {
-        if self.success.is_empty() { (200..300).contains(&status) } else { self.success.contains(&status) }
+        match self.success.is_empty() {
+            true => (200..300).contains(&status) && !self.is_discard(status),
+            false => self.success.contains(&status),
+        }
     }
 
     /// Whether a status means: drop it.
@@ -190,6 +195,12 @@ pub struct Stored {
     /// Since when a user has it paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_since: Option<Timestamp>,
+    /// While it is paused: by whom and why, as far as that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<Box<Pause>>,
+    /// When it last went on after it had been paused or disabled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumed_at: Option<Timestamp>,
     /// Since when and why Flare has disabled it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<Disabled>,
@@ -227,7 +238,7 @@ pub const KEPT_REPLAYS: usize = 20;
 pub struct Replay {
     /// Its number.
     pub number: u64,
-    /// How many documents it goes over.
+    /// How many documents it sends.
     pub total: u64,
     /// Of a replay that goes over the log: the same by lane.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -60,7 +60,7 @@ pub(crate) async fn read(session: &Session, feeds: &[FeedId], incarnation: u64) 
             "SELECT f.id, (SELECT head FROM lanes WHERE id = f.lane), f.cursor, f.issued, f.ahead, f.sweep,
              f.delivered, f.discarded, f.failed, f.skipped, f.last_success_at, f.failure_at, f.failure_status,
              f.failure_error, f.incarnation, f.held_delta, f.life, f.filtering, f.since, f.judging, f.unjudged,
-             f.judged FROM feeds f WHERE f.id = ANY($1)",
+             f.judged, f.health FROM feeds f WHERE f.id = ANY($1)",
         )
         .await?;
     let mut rows = HashMap::new();
@@ -138,6 +138,10 @@ fn saved(row: &Row, feed: FeedId, own: Belongings, incarnation: u64) -> Work<Sav
         Some(bytes) => Some(filtering::decode(bytes).ok_or_else(|| senseless("what is kept for filters"))?),
         None => None,
     };
+    let health = match bytes(22)? {
+        Some(bytes) => Some(position::decode_health(bytes).ok_or_else(|| senseless("the health"))?),
+        None => None,
+    };
     let entries =
         bytes(15)?.and_then(bits::decode).ok_or_else(|| senseless("the list of what the client has"))?;
     let set = |index, what| match bytes(index)? {
@@ -157,7 +161,7 @@ fn saved(row: &Row, feed: FeedId, own: Belongings, incarnation: u64) -> Work<Sav
         dead_in_doubt: own.dead_in_doubt,
         since: row.try_get::<_, Option<i64>>(18)?.map(|since| Seq(since as u64)),
         sweep,
-        tally: tally(row)?,
+        tally: Tally { health: health.map(Box::new), ..tally(row)? },
         life: number(row, 16)?,
         filtering: filtering.map(Box::new),
         noted: own.noted,
@@ -185,6 +189,7 @@ fn tally(row: &Row) -> Work<Tally> {
         skipped: number(row, 9)?,
         last_success_at: row.try_get::<_, Option<i64>>(10)?.map(Timestamp::from_millis),
         last_failure,
+        health: None,
     })
 }
 

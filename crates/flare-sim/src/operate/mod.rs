@@ -40,6 +40,7 @@ pub enum Operation {
     Pull { number: usize, quantity: u64, lease: Duration, dice: Box<Dice> },
     Listen { number: usize, quantity: u64, lease: Duration, dice: Box<Dice> },
     Drive(usize),
+    EndLeases(usize),
     Letters { number: usize, errand: letters::Errand },
 }
 
@@ -57,6 +58,7 @@ pub enum Kind {
     Mood,
     Pull,
     Drive,
+    EndLeases,
     Letters,
 }
 
@@ -88,6 +90,7 @@ impl Operation {
             Kind::Mood => Some(Operation::Mood(number, profile.mood(dice))),
             Kind::Pull => passive::draw(inside, number, profile, dice),
             Kind::Drive => Some(Operation::Drive(number)),
+            Kind::EndLeases => Some(Operation::EndLeases(number)),
             Kind::Letters => Some(letters::draw(inside, number, dice)),
             Kind::Say | Kind::Open | Kind::Close | Kind::Subscribe => None,
         }
@@ -117,6 +120,7 @@ impl Operation {
                 streams::listen(house, number, quantity, lease, &mut dice).await;
             }
             Operation::Drive(number) => passive::drive(house, number).await,
+            Operation::EndLeases(number) => passive::end_leases(house, number).await,
             Operation::Letters { number, errand } => letters::run(house, number, errand).await,
         }
     }

@@ -111,6 +111,8 @@ async fn reserve(
 }
 
 pub fn begin(inside: &mut Inside, number: usize, messages: &[Value], until: Duration) -> Vec<Message> {
+    // What is handed out while an operator ends leases may be ended at once.
+    let until = if inside.clients[number].ending > 0 { Duration::ZERO } else { until };
     let mut begun = Vec::new();
     for message in messages {
         let header = |name: &str| Some(message["headers"][name][0].as_str()?.to_owned());
@@ -133,8 +135,45 @@ pub fn begin(inside: &mut Inside, number: usize, messages: &[Value], until: Dura
     begun
 }
 
+/// Has some of the leases last longer. Flare is held to what it answers.
+async fn extend(house: &Rc<House>, number: usize, name: &Name, messages: &[Message], dice: &mut Dice) {
+    let lasts = Duration::from_millis(dice.between(1, 500));
+    let some: Vec<&Message> = messages.iter().filter(|_| dice.percent(50)).collect();
+    let line = |message: &&Message| json!({"lease": message.token, "status": "extend", "for": HumanDuration(lasts).to_string()});
+    let body = json!({"messages": some.iter().map(line).collect::<Vec<_>>()});
+    let (until, before): (Duration, Vec<(u64, String, Option<Duration>)>) = {
+        let inside = house.stage.lock();
+        let lasts_until = |message: &&Message| {
+            let pair = inside.clients[number].pairs.get(&message.told.document);
+            let until = pair.and_then(|pair| pair.lasts(message.request));
+            (message.request, message.told.document.clone(), until)
+        };
+        (house.stage.time.passed() + lasts, some.iter().map(lasts_until).collect())
+    };
+    let (stage, name) = (house.stage.clone(), name.clone());
+    house
+        .ask(async move |app| {
+            let draft: SettleDraft = serde_json::from_value(body).expect("a settlement");
+            let view = app.settle(&name.resource, &name.id, draft).await.ok()?;
+            let json = serde_json::to_value(&view).expect("an answer is plain data");
+            let mut inside = stage.lock();
+            for (place, (request, document, since)) in before.into_iter().enumerate() {
+                let extended = json["messages"][place]["outcome"] == "extended";
+                let client = &mut inside.clients[number];
+                if let Some(pair) = client.pairs.get_mut(&document).filter(|_| extended && since.is_some()) {
+                    pair.extended(request, since, until);
+                }
+            }
+            Some(())
+        })
+        .await;
+}
+
 /// Does what the client does with messages, and says what became of each.
 pub async fn use_up(house: &Rc<House>, number: usize, name: Name, messages: Vec<Message>, dice: &mut Dice) {
+    if !messages.is_empty() && dice.percent(20) {
+        extend(house, number, &name, &messages, dice).await;
+    }
     let (mut settling, mut endings) = (Vec::new(), Vec::new());
     for message in messages {
         let (status, ending) = match dice.below(10) {
@@ -206,6 +245,25 @@ fn settled(inside: &mut Inside, number: usize, endings: &[(Message, Ending)], ov
             Some("expired" | "unknown") => inside.ends(number, *request, told, Ending::Failed),
             other => inside.wrong(Some(number), &told.document, format!("settle answered {other:?}")),
         }
+    }
+}
+
+/// An operator ends all leases.
+pub async fn end_leases(house: Rc<House>, number: usize) {
+    let Some(name) = house.stage.lock().clients[number].name.clone() else { return };
+    {
+        let mut inside = house.stage.lock();
+        inside.operator_ends_leases(number);
+        inside.clients[number].ending += 1;
+    }
+    let asked =
+        house.ask(async move |app| app.end_leases(&name.resource, &name.id, None).await.map(drop)).await;
+    let mut inside = house.stage.lock();
+    inside.operator_ends_leases(number);
+    inside.clients[number].ending -= 1;
+    match asked {
+        Some(Ok(())) | None | Some(Err(Failure::Stopping | Failure::NotFound(_))) => {}
+        Some(Err(failure)) => inside.fails(number, "ending leases", &failure),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use flare_core::operations::{App, Done, Failure, ReplayDraft};
 use flare_model::ids::{ResourceId, SubscriptionId};
-use flare_model::subscription::Draft;
+use flare_model::subscription::{Draft, PauseDraft, PausedBy};
 use flare_promises::dice::Dice;
 use flare_promises::wish::{Aspect, Wish};
 use serde_json::{Value, json};
@@ -175,6 +175,7 @@ pub async fn change(house: Rc<House>, number: usize, aspects: Vec<Aspect>, wish:
         merge(&mut patch, wish.said(*aspect, &whole));
     }
     let refilters = aspects.contains(&Aspect::Filter);
+    house.stage.lock().clients[number].forgiven += 1;
     if refilters {
         house.stage.lock().clients[number].refilter(wish.filter);
     }
@@ -188,6 +189,7 @@ pub async fn change(house: Rc<House>, number: usize, aspects: Vec<Aspect>, wish:
     inside.note(|| format!("client {number} is changed: {patch}"));
     let client = &mut inside.clients[number];
     client.changing.retain(|aspect| !aspects.contains(aspect));
+    client.forgiven += 1;
     match changed {
         Ok(()) => {
             // A filter that says the same decides nothing again.
@@ -249,7 +251,10 @@ pub async fn pause(house: Rc<House>, number: usize) {
     let Some(name) = house.stage.lock().clients[number].name.clone() else { return };
     let paused = persist(&house, |app| {
         let name = name.clone();
-        async move { app.pause(&name.resource, &name.id).await.map(drop) }
+        async move {
+            let pause = PauseDraft { reason: Some("the schedule says so".to_owned()) };
+            app.pause(&name.resource, &name.id, PausedBy::Api, pause).await.map(drop)
+        }
     })
     .await;
     let mut inside = house.stage.lock();
@@ -266,6 +271,7 @@ pub async fn resume(house: Rc<House>, number: usize) {
     let name = {
         let client = &mut house.stage.lock().clients[number];
         client.quiet = None;
+        client.forgiven += 1;
         client.name.clone()
     };
     let Some(name) = name else { return };
@@ -277,6 +283,7 @@ pub async fn resume(house: Rc<House>, number: usize) {
     let mut inside = house.stage.lock();
     inside.note(|| format!("client {number} is resumed: {}", resumed.is_ok()));
     inside.clients[number].standing = false;
+    inside.clients[number].forgiven += 1;
     if let Err(failure) = resumed {
         inside.fails(number, "resuming it", &failure);
     }

@@ -7,7 +7,7 @@ use flare_core::journey::accept::Word;
 use flare_core::operations::{Done, Failure, StatusView, SubscriptionQuery};
 use flare_core::registry::Subscription;
 use flare_model::ids::{ResourceId, SubscriptionId};
-use flare_model::subscription::Status;
+use flare_model::subscription::{PauseDraft, PausedBy, Status};
 use flare_model::url::DocumentUrl;
 use flare_provider::faulty::{self, Fault, Faulty};
 use flare_provider::memory::Memory;
@@ -70,6 +70,10 @@ impl Scene {
     async fn subscribe_at(&self, url: &str) -> Done<Arc<Subscription>> {
         let draft = serde_json::from_value(json!({"endpoint": {"url": url}})).unwrap();
         Ok(self.app.create_subscription(&self.resource, draft).await?.0)
+    }
+
+    async fn pause(&self, id: &SubscriptionId) -> Done<Arc<Subscription>> {
+        self.app.pause(&self.resource, id, PausedBy::Api, PauseDraft::default()).await
     }
 
     async fn put(&self, revision: u32) {
@@ -169,8 +173,8 @@ async fn a_change_whose_answer_was_lost_is_found_by_the_next() {
     let patched = scene.patch(&id, json!({"delivery": {"concurrency": 3}})).await.unwrap();
     assert_eq!(patched.compiled.spec.timeout, Duration::from_secs(7));
     scene.faults.once("catalog.replace", LOST);
-    unavailable(scene.app.pause(&scene.resource, &id).await);
-    conflict(scene.app.pause(&scene.resource, &id).await);
+    unavailable(scene.pause(&id).await);
+    conflict(scene.pause(&id).await);
     let view = scene.app.view(&scene.app.subscription(&scene.resource, &id).unwrap()).await.unwrap();
     assert_eq!(view.status.as_str(), "paused");
     scene.app.resume(&scene.resource, &id).await.unwrap();
@@ -225,7 +229,7 @@ async fn a_delete_whose_answer_was_lost_is_done() {
     let id = scene.subscribe().await.unwrap().id().clone();
     scene.faults.once("catalog.delete", LOST);
     unavailable(scene.app.delete_subscription(&scene.resource, &id).await);
-    let paused = scene.app.pause(&scene.resource, &id).await;
+    let paused = scene.pause(&id).await;
     assert!(matches!(paused, Err(Failure::NotFound(_))), "whoever finds that it is gone says so");
     assert!(scene.listed().await.is_empty());
 }

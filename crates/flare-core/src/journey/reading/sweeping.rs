@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use flare_model::feed::{Filled, SweepKind};
 use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
+use flare_model::pace::WAITING_WHILE_STRUGGLING;
 
 use crate::journey::reading::insist::insist;
 use crate::journey::reading::interest::{self, Turn};
 use crate::journey::subscriber::lane::Era;
 use crate::journey::subscriber::lane::FeedLane;
 use crate::journey::subscriber::lane::Sweeping;
-use crate::journey::subscriber::pace::WAITING_WHILE_STRUGGLING;
 use crate::journey::worker::Worker;
 use crate::journey::worker::subscribers::FeedPlace;
 use crate::journey::worker::subscribers::Place;
@@ -225,7 +225,10 @@ fn fill(worker: &mut Worker, feed: FeedPlace, era: Era, after: Seq, page: flare_
         }
     }
     if filled == Page::Whole {
-        slot.feed.sweep_to(page.upto);
+        let prepares = slot.feed.sweeping().is_some_and(|sweep| sweep.kind == SweepKind::Beginning);
+        if slot.feed.sweep_to(page.upto) && prepares {
+            slot.feed.tally_mut().health_mut().prepared_at = Some(now);
+        }
     }
     // A sweep that stands still has nothing to record, and a record would only have it look again.
     let moved = slot.feed.sweeping().is_none_or(|sweep| sweep.position != after);

@@ -8,7 +8,7 @@ use flare_model::time::Timestamp;
 use flare_wire::{Name, Request, Room};
 use tokio::sync::oneshot;
 
-use crate::journey::sending::courier::{Link, deliver};
+use crate::journey::sending::courier::{Link, Patience, deliver};
 use crate::journey::worker::Tools;
 use crate::notification::change::Change;
 use crate::notification::compiled::Compiled;
@@ -53,9 +53,9 @@ pub async fn run(tools: Arc<Tools>, trial: Box<Trial>, reply: oneshot::Sender<Tr
     };
     let host = &trial.compiled.requests[trial.attempt.action as usize].host;
     let mut phases = Phases::begin(tools.clock.monotonic());
-    let timeout = trial.compiled.spec.timeout;
+    let patience = Patience { timeout: trial.compiled.spec.timeout, grows_old: &mut |_| () };
     let link = &mut Link::default();
-    let ending = deliver(&tools, host, link, timeout, began, &mut phases, request).await;
+    let ending = deliver(&tools, host, link, patience, began, &mut phases, request).await;
     let spans = phases.end(tools.clock.monotonic());
     let _ = reply.send(Tried { request: request(false, began, Room::default()), began, ending, spans });
 }

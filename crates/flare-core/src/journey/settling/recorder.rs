@@ -311,6 +311,7 @@ mod tests {
                 response: None,
                 unheard: false,
                 has: None,
+                lent: None,
             };
             let standing = Standing {
                 ordinal,

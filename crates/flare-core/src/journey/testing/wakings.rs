@@ -226,7 +226,7 @@ fn a_subscription_that_moves_to_another_host_does_not_wait_for_the_one_it_had() 
         let number = world.subscribe(json!({}), Start::Now).await;
         world.say(1, Some(1)).await;
         until("it stands in the queue of its host", || {
-            (!world.worker.borrow().hosts[0].ready.is_empty()).then_some(())
+            (!world.worker.borrow().hosts[0].queue.is_empty()).then_some(())
         })
         .await;
         // It still tells that host of deletes.

@@ -227,7 +227,7 @@ pub fn taken() -> Ending {
 
 /// The client did not answer in time.
 pub fn timed_out() -> Ending {
-    Ending::Failed { error: "no answer".to_owned(), sent: true, timed_out: true }
+    Ending::Failed { status: None, error: "no answer".to_owned(), sent: true, timed_out: true }
 }
 
 /// Waits until something is found, for as long as a busy machine may take.

@@ -86,11 +86,10 @@ impl Worker {
     /// Forgets a subscription: it was deleted, or is served elsewhere.
     pub(in crate::journey) fn remove(&mut self, number: SubscriptionNumber) {
         self.forget_decision(number);
-        let Some((place, removed)) = self.subscribers.remove(number) else { return };
+        let Some(place) = self.subscribers.find(number) else { return };
+        self.quit_hosts(place);
+        let Some((_, removed)) = self.subscribers.remove(number) else { return };
         removed.lanes.iter().for_each(|slot| self.wake_no_more(slot));
-        if removed.queued {
-            self.hosts[removed.host].ready.retain(|waiting| *waiting != place);
-        }
         self.hosts.leave(removed.hosts);
         if let Some(borrowed) = removed.borrowed {
             self.borrow_no_more(number, &borrowed);

@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::time::Duration;
 
 use flare_model::feed::Standing;
 use flare_model::ids::SubscriptionNumber;
@@ -102,7 +101,7 @@ impl Worker {
                 slot.swept.push(row.ordinal);
                 requested.taken += 1;
                 self.mark_dirty(place, lane, true);
-                self.subscribers[place].fortune.probe_at = Duration::ZERO;
+                self.subscribers[place].fortune.try_now();
             }
         }
         requested

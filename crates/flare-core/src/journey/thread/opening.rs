@@ -43,6 +43,8 @@ impl Worker {
             }
             None => self.take_in(compiled, lanes.into_iter().collect(), standstill, placement, common),
         };
+        let (now, failing_after) = (self.now(), self.tools.limits.failing_after);
+        self.subscribers[place].remember(now, failing_after);
         self.begin_lanes(place, &came);
         place
     }
@@ -89,6 +91,7 @@ impl Worker {
         let mut subscriber = Subscriber::new(compiled, lanes, hosts, placement, standstill, self.now());
         subscriber.borrowed = borrowed;
         let place = self.subscribers.insert(subscriber);
+        self.join_hosts(place);
         self.change_mode(place);
         place
     }
@@ -150,9 +153,14 @@ impl Worker {
         }
         let waiting: Vec<(u8, Ordinal)> = {
             let lanes = lanes.iter().filter_map(|lane| self.subscribers.lane(place, *lane));
-            let each =
-                lanes.flat_map(|lane| lane.feed.waiting().keys().map(|ordinal| (lane.id.lane, *ordinal)));
-            each.collect()
+            let each = lanes.flat_map(|lane| {
+                let waiting = lane.feed.waiting().iter();
+                waiting.map(|(ordinal, standing)| (standing.due(), lane.id.lane, *ordinal))
+            });
+            // What is due by now is tried in the order in which it was.
+            let mut each: Vec<_> = each.collect();
+            each.sort_unstable();
+            each.into_iter().map(|(_, lane, ordinal)| (lane, ordinal)).collect()
         };
         for (lane, ordinal) in waiting {
             self.schedule_retry(place, lane, ordinal);

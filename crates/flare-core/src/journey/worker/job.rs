@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use flare_model::sharing::{Age, Class};
 use tokio::sync::Notify;
 
 use crate::journey::worker::subscribers::Place;
@@ -19,10 +20,26 @@ pub struct Job {
     pub host: usize,
     /// How far the wall clock was ahead when it was taken, see [`Worker::clock_moved`](crate::journey::worker::Worker::clock_moved).
     pub offset: i64,
-    /// Whether it counts among the attempts of hanging clients.
-    pub hanging: bool,
+    /// As which class it is counted among those that share the host's connections; a quick one is not.
+    pub share: Option<Class>,
+    /// How old it has become.
+    pub age: Option<Age>,
+    /// Whether it is to find out whether the host answers.
+    pub probe: bool,
     /// Whether it is part of a delivery on request.
     pub driven: bool,
+}
+
+/// What is counted of an attempt that is open.
+pub struct OpenAttempt {
+    /// Whose it is.
+    pub place: Place,
+    /// Where it goes.
+    pub host: usize,
+    /// As which class it is counted.
+    pub share: Option<Class>,
+    /// How old it has become.
+    pub age: Option<Age>,
 }
 
 /// How an idle courier is called.

@@ -9,12 +9,13 @@ pub mod hosts;
 pub mod job;
 pub mod moments;
 pub mod parking;
+pub mod queue;
 pub mod states;
 pub mod subscribers;
 pub mod unrecorded;
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
@@ -120,8 +121,6 @@ pub struct Worker {
     pub(super) alarms: Alarms,
     /// What is to be recorded.
     pub(super) unrecorded: Unrecorded,
-    /// Subscriptions whose clients hang and that wait to ask them. Bound: each once.
-    pub(super) hanging: VecDeque<Place>,
     /// No attempt begins any more.
     pub(super) stopping: bool,
     /// The recorder ends.
@@ -156,7 +155,6 @@ impl Worker {
                 hosts,
                 alarms: Alarms::default(),
                 unrecorded: Unrecorded::default(),
-                hanging: VecDeque::new(),
                 stopping: false,
                 closing: false,
                 drained: Rc::default(),

@@ -2,12 +2,17 @@
 
 use std::sync::Arc;
 
+use flare_model::explain::InLine;
 use flare_model::feed::{Failure as LastFailure, SweepKind};
+use flare_model::health::{Seen, Shown, shown};
 use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::invalid::{Invalid, plain};
+use flare_model::pace::Throttle;
 use flare_model::patch::{members, merged};
 use flare_model::resource::Resource;
-use flare_model::subscription::{self, Draft, Revisions, Secret, Spec, Status, Stored, View};
+use flare_model::subscription::{
+    self, Draft, PauseDraft, PausedBy, Revisions, Secret, Spec, Status, Stored, View,
+};
 use flare_model::time::Timestamp;
 use flare_provider::{Conflict, Entity, EntityKind, ErrorKind, NewEntity, Start};
 use schemars::JsonSchema;
@@ -33,7 +38,7 @@ use crate::registry::Subscription;
 pub struct StatusView {
     /// Whether it works.
     pub status: Status,
-    /// Since when that is so.
+    /// Since when that is so: it moves when the status does. One that fails does so since its first failure.
     pub since: Timestamp,
     /// Why it is so, where there is something to say.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,11 +60,42 @@ pub struct StatusView {
     /// A host that does not answer, and when it is tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breaker: Option<BreakerView>,
+    /// The connections that it waits for, while others have them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connections: Option<ConnectionsView>,
+    /// The client fails again and again, and gets one request at a time until one succeeds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throttle: Option<ThrottleView>,
     /// What the expressions left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<FilterView>,
     /// Who serves it.
     pub node: &'static str,
+}
+
+/// Connections that a subscription waits for.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConnectionsView {
+    /// To this host; left out where as many are open to all hosts together as may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// How many are open.
+    pub in_use: u32,
+    /// How many may be.
+    pub most: u32,
+    /// Those of them that clients have which are slow to answer.
+    pub slow: u32,
+    /// All of it in words.
+    pub detail: String,
+}
+
+impl From<InLine> for ConnectionsView {
+    fn from(in_line: InLine) -> ConnectionsView {
+        let detail = in_line.words();
+        let InLine { host, open: in_use, most, slow } = in_line;
+        ConnectionsView { host, in_use, most, slow: slow.unwrap_or(0), detail }
+    }
 }
 
 /// How far a subscription is.
@@ -122,6 +158,17 @@ pub struct BreakerView {
     pub retry_at: Timestamp,
 }
 
+/// A client that gets one request at a time.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ThrottleView {
+    /// Since when.
+    pub since: Timestamp,
+    /// When the next request is to be sent: when the first retry is due, or something that was not tried yet may be.
+    /// Nothing while one is open, or there is nothing to send.
+    pub next_at: Option<Timestamp>,
+}
+
 /// A failure.
 #[derive(Serialize, JsonSchema)]
 pub struct FailureView {
@@ -157,6 +204,8 @@ impl App {
             created_at: now,
             updated_at: now,
             paused_since: None,
+            pause: None,
+            resumed_at: None,
             disabled: None,
             begun_at: None,
             forgotten: 0,
@@ -331,17 +380,31 @@ impl App {
         self.replace(current, stored, current.compiled.spec.keys()).await
     }
 
-    /// Stops a subscription; safe to repeat.
-    pub async fn pause(&self, resource: &ResourceId, id: &SubscriptionId) -> Done<Arc<Subscription>> {
+    /// Stops a subscription; safe to repeat. A reason that is given later is the one that is shown.
+    pub async fn pause(
+        &self,
+        resource: &ResourceId,
+        id: &SubscriptionId,
+        by: PausedBy,
+        draft: PauseDraft,
+    ) -> Done<Arc<Subscription>> {
+        let pause = draft.pause(by)?;
         let _catalog = self.catalog.lock().await;
         let current = self.subscription(resource, id)?;
-        if current.stored.paused_since.is_some() {
-            return Ok(current);
+        if current.stored.paused_since.is_none() {
+            let now = self.clock.now();
+            let paused = self
+                .keep(&current, |stored| {
+                    (stored.paused_since, stored.pause) = (Some(now), Some(Box::new(pause)));
+                })
+                .await?;
+            self.stand(&paused, None).await;
+            return Ok(paused);
         }
-        let now = self.clock.now();
-        let paused = self.keep(&current, |stored| stored.paused_since = Some(now)).await?;
-        self.stand(&paused, None).await;
-        Ok(paused)
+        match pause.reason.is_some() && current.stored.pause.as_deref() != Some(&pause) {
+            true => self.keep(&current, |stored| stored.pause = Some(Box::new(pause))).await,
+            false => Ok(current),
+        }
     }
 
     /// Lets a subscription go on, whoever stopped it; safe to repeat.
@@ -356,10 +419,11 @@ impl App {
         }
         let again = current.stored.disabled.as_ref().is_some_and(|disabled| disabled.start_over);
         let current = if again { self.begin_again(&current).await? } else { current };
+        let now = self.clock.now();
         let resumed = self
             .keep(&current, |stored| {
-                stored.paused_since = None;
-                stored.disabled = None;
+                (stored.paused_since, stored.pause, stored.disabled) = (None, None, None);
+                stored.resumed_at = Some(now);
             })
             .await?;
         self.stand(&resumed, stood_since).await;
@@ -403,7 +467,7 @@ impl App {
             true => Progress { preparing: true, ..Progress::default() },
             false => self.inspect(subscription).await?,
         };
-        let (status, since, reason) = self.status_of(&subscription.stored, &seen);
+        let Shown { status, since, reason } = self.shown(&subscription.stored, &seen);
         Ok(View {
             id: subscription.id().clone(),
             resource: subscription.compiled.resource.id().clone(),
@@ -435,7 +499,7 @@ impl App {
     /// How a subscription stands.
     pub(in crate::operations) async fn status_view(&self, subscription: &Subscription) -> Done<StatusView> {
         let seen = self.inspect(subscription).await?;
-        let (status, since, reason) = self.status_of(&subscription.stored, &seen);
+        let Shown { status, since, reason } = self.shown(&subscription.stored, &seen);
         let tally = seen.tally;
         Ok(StatusView {
             status,
@@ -461,35 +525,20 @@ impl App {
             last_failure: tally.last_failure.map(|failure| FailureView::from(*failure)),
             filter: FilterView::of(&subscription.compiled.spec, seen.filtering),
             breaker: seen.breaker.map(|(host, retry_at)| BreakerView { host: host.to_string(), retry_at }),
+            connections: seen.in_line.map(ConnectionsView::from),
+            throttle: seen.throttle.map(|Throttle { since, next }| ThrottleView { since, next_at: next }),
             node: "local",
         })
     }
 
-    pub(in crate::operations) fn status_of(
-        &self,
-        stored: &Stored,
-        seen: &Progress,
-    ) -> (Status, Timestamp, Option<String>) {
-        if let Some(disabled) = &stored.disabled {
-            return (Status::Disabled, disabled.since, Some(disabled.reason.clone()));
-        }
-        if let Some(decision) = &seen.decision {
-            return (Status::Disabled, decision.at, Some(decision.reason.clone()));
-        }
-        if let Some(since) = stored.paused_since {
-            return (Status::Paused, since, None);
-        }
-        if let Some(since) = seen.failing_since
-            && self.journey.now(&*self.clock).since(since) >= self.config.delivery.failing_after
-        {
-            let last = seen.tally.last_failure.as_ref();
-            let reason = last.map(|failure| format!("nothing has succeeded since then: {}", failure.error));
-            return (Status::Failing, since, reason);
-        }
-        if seen.preparing {
-            let reason = "the client is being given the documents that were there before it".to_owned();
-            return (Status::Preparing, stored.created_at, Some(reason));
-        }
-        (Status::Active, seen.tally.last_success_at.unwrap_or(stored.created_at), None)
+    /// Whether a subscription works, since when, and why.
+    pub(in crate::operations) fn shown(&self, stored: &Stored, seen: &Progress) -> Shown {
+        let seen = Seen {
+            decision: seen.decision.as_ref().map(|decision| (decision.at, decision.reason.as_str())),
+            fares: seen.fares,
+            tally: Some(&seen.tally),
+            preparing: seen.preparing,
+        };
+        shown(stored, &seen, self.journey.now(&*self.clock), self.config.delivery.failing_after)
     }
 }

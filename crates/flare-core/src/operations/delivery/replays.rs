@@ -1,13 +1,11 @@
 //! Replays: a client is told again, on request.
 
-use flare_model::document::Document;
 use flare_model::feed::SweepKind;
-use flare_model::ids::{LaneId, Ordinal, ResourceId, Seq, SubscriptionId};
+use flare_model::ids::{LaneId, Ordinal, ResourceId, SubscriptionId};
 use flare_model::invalid::Invalid;
 use flare_model::subscription::{KEPT_REPLAYS, Replay};
 use flare_model::time::Timestamp;
 use flare_model::url::DocumentUrl;
-use flare_provider::ScanLane;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -60,9 +58,9 @@ pub enum ReplayScope {
 pub struct ReplayView {
     /// Its id.
     pub id: String,
-    /// How many documents it goes over.
+    /// How many documents it sends.
     pub total: u64,
-    /// How many of them are through.
+    /// How many of them are through: delivered, dropped, given up, or replaced by a newer change.
     pub done: u64,
     /// `running` or `done`.
     #[schemars(extend("enum" = ["running", "done"]))]
@@ -111,7 +109,9 @@ impl App {
         let kind = draft.kind(scope)?;
         // Counting may take a while: before the catalog is taken, which others wait for.
         let lanes = match (&draft.document, scope) {
-            (None, ReplayScope::All) => self.count(&*self.subscription(resource, id)?, draft.since).await?,
+            (None, ReplayScope::All) => {
+                self.count_replayed(&*self.subscription(resource, id)?, draft.since).await?
+            }
             _ => Vec::new(),
         };
         let alike = match &kind {
@@ -173,33 +173,6 @@ impl App {
         let all = &subscription.stored.replays;
         let replays = all.iter().skip(offset).take(limit).map(|replay| progress(replay, &seen)).collect();
         Ok(ReplayPage { total: all.len() as u64, replays })
-    }
-
-    /// How many live documents each lane has that were accepted since a time. Without one it is known; with one,
-    /// every document has to be looked at, as the replay itself will do.
-    async fn count(&self, subscription: &Subscription, since: Option<Timestamp>) -> Done<Vec<u64>> {
-        let resource = &subscription.compiled.resource;
-        let mut counts = vec![0; usize::from(resource.view.lanes)];
-        for state in self.store.documents.lanes().await? {
-            if state.lane.resource != resource.number {
-                continue;
-            }
-            let count = &mut counts[usize::from(state.lane.index)];
-            let Some(since) = since else {
-                *count = state.documents;
-                continue;
-            };
-            let mut after = Seq(0);
-            while after < state.head {
-                let scan =
-                    ScanLane { lane: state.lane, after, upto: state.head, rows: SLICE, bytes: 1 << 20 };
-                let page = self.store.documents.scan(scan).await?;
-                let counted = |document: &&Document| !document.row.deleted && document.updated_at >= since;
-                *count += page.documents.iter().filter(counted).count() as u64;
-                after = page.upto;
-            }
-        }
-        Ok(counts)
     }
 
     async fn replay_all(

@@ -17,7 +17,6 @@ use serde_json::{Value, json};
 
 use crate::journey::Trial;
 use crate::notification::change::Change;
-use crate::notification::ending::Ending;
 use crate::observe::{Exchange, Outcome, RequestView, ResponseView, Timing};
 use crate::operations::App;
 use crate::operations::Done;
@@ -108,10 +107,7 @@ impl App {
         let tried = tried.ok_or_else(|| self.left(&subscription))?;
         let excerpt = self.config.http.client.excerpt_limit.as_usize();
         let kept = Exchange::of(&tried.request, &tried.ending, excerpt);
-        let status = match &tried.ending {
-            Ending::Answered(answer) => Some(answer.status),
-            Ending::Failed { .. } => None,
-        };
+        let status = tried.ending.status();
         Ok(TestView {
             outcome: Outcome::of(&compiled.spec, &tried.ending),
             document: url.to_string(),

@@ -12,7 +12,7 @@ use flare_model::time::Timestamp;
 use flare_provider::{LaneState, ScanLane};
 use roaring::RoaringTreemap;
 
-use crate::journey::passive::Ask;
+use crate::journey::passive::{Ask, EndLeases, LeaseEnd};
 use crate::journey::{Command, TombstonesNeeded};
 use crate::operations::App;
 use crate::operations::Done;
@@ -146,7 +146,11 @@ impl App {
         Ok((head, followers.unwrap_or_default()))
     }
 
-    async fn needs(&self, subscription: &Subscription, lane: LaneId) -> Option<TombstonesNeeded> {
+    pub(in crate::operations) async fn needs(
+        &self,
+        subscription: &Subscription,
+        lane: LaneId,
+    ) -> Option<TombstonesNeeded> {
         let number = subscription.number();
         self.journey.ask(number, |reply| Command::TombstonesNeeded(number, lane.index, reply)).await.flatten()
     }
@@ -223,7 +227,9 @@ impl App {
             Failure::Conflict(detail.into())
         };
         // A lease may last for hours, and whoever has it gets everything again anyway.
-        let ended = self.journey.ask(number, |reply| Command::Passive(number, Ask::EndLeases(reply))).await;
+        let all = EndLeases { document: None, word: LeaseEnd::Expired };
+        let ended = |reply| Command::Passive(number, Ask::EndLeases(all, reply));
+        let ended = self.journey.ask(number, ended).await;
         ended.ok_or_else(|| self.left(current))?;
         // All or none: what is disabled begins nothing, so that what is not in flight now will not be.
         if self.inspect(current).await?.in_flight > 0 {
@@ -243,7 +249,7 @@ impl App {
 
 /// Whether the client of a disabled subscription may have anything: its feeds began again, and then it was not resumed,
 /// because Flare was killed.
-fn has_anything(stored: &Stored, needs: &TombstonesNeeded) -> bool {
+pub(in crate::operations) fn has_anything(stored: &Stored, needs: &TombstonesNeeded) -> bool {
     needs.begun || stored.disabled.as_ref().is_some_and(|disabled| stored.begun_at > Some(disabled.since))
 }
 

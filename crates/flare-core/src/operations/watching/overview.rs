@@ -120,12 +120,12 @@ impl App {
     /// The state of a subscription, by what its threads say stands out.
     fn status_by(&self, notable: &NotableOnes, subscription: &Subscription) -> Status {
         let seen = match notable.get(&subscription.number()).cloned() {
-            Some(Notable { failing_since, preparing, decision, .. }) => {
-                Progress { failing_since, preparing, decision, ..Progress::default() }
+            Some(Notable { fares, preparing, decision, .. }) => {
+                Progress { fares, preparing, decision, ..Progress::default() }
             }
             None => Progress::default(),
         };
-        self.status_of(&subscription.stored, &seen).0
+        self.shown(&subscription.stored, &seen).status
     }
 
     /// How each of these stands. All are asked at once: a busy thread is waited for once, not once for each.

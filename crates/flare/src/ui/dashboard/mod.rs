@@ -8,7 +8,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use flare_core::observe::{Gauges, Percentiles, Point, Series};
-use flare_core::operations::{App, Done};
+use flare_core::operations::{App, Done, TroubledView};
 use flare_http::AppState;
 use flare_http::error::ApiError;
 
@@ -68,6 +68,8 @@ struct Troubled {
     status: &'static str,
     since: Ago,
     reason: Words,
+    /// It has dead letters, which have a page.
+    dead_letters: bool,
     lagging: u64,
 }
 
@@ -146,7 +148,7 @@ async fn troubled(app: &App) -> Done<(Vec<Troubled>, u64)> {
     let first = found
         .first
         .into_iter()
-        .map(|view| {
+        .map(|TroubledView { view, why }| {
             let known = app.registry.subscription_by_id(&view.id);
             Troubled {
                 url: known.map(|known| text::client(&known)).unwrap_or_default(),
@@ -154,7 +156,8 @@ async fn troubled(app: &App) -> Done<(Vec<Troubled>, u64)> {
                 resource: view.resource.to_string(),
                 status: view.status.status.as_str(),
                 since: Ago { now, at: view.status.since },
-                reason: Words::of(&view.status.reason.unwrap_or_default()),
+                dead_letters: view.status.feed.dead_letters > 0,
+                reason: Words::of(&why),
                 lagging: view.status.feed.lagging,
             }
         })

@@ -19,6 +19,8 @@ pub enum Tab {
     Attempts,
     /// What its client has.
     Documents,
+    /// What its client has taken and not settled.
+    Leases,
     /// What was given up.
     DeadLetters,
     /// What was asked for again.
@@ -138,7 +140,7 @@ impl Head {
             here: self.tab == tab,
             count: (tab == Tab::DeadLetters && dead > 0).then(|| text::number(dead)),
         };
-        vec![
+        let mut tabs = vec![
             tab(Tab::Overview, "Overview", "activity", ""),
             tab(Tab::Attempts, "Attempts", "send", "/attempts"),
             tab(Tab::Documents, "Documents", "files", "/documents"),
@@ -147,6 +149,10 @@ impl Head {
             tab(Tab::Test, "Test", "test-pipe", "/test"),
             tab(Tab::Secret, "Secret", "key", "/secret"),
             tab(Tab::Edit, "Settings", "pencil", "/edit"),
-        ]
+        ];
+        if self.is_passive() || self.tab == Tab::Leases {
+            tabs.insert(3, tab(Tab::Leases, "Leases", "inbox", "/leases"));
+        }
+        tabs
     }
 }

@@ -7,6 +7,7 @@ mod documents;
 mod exchange;
 mod form;
 mod head;
+mod leases;
 mod letters;
 mod list;
 mod plot;
@@ -53,5 +54,6 @@ pub fn routes() -> Site {
         .route("/ui/subscriptions/{id}/dead-letters", get(dead_letters::list))
         .route("/ui/subscriptions/{id}/dead-letters/replay", post(dead_letters::replay))
         .route("/ui/subscriptions/{id}/dead-letters/discard", post(dead_letters::discard))
+        .route("/ui/subscriptions/{id}/leases", get(leases::list).post(leases::end))
         .route("/ui/dead-letters", get(letters::handle))
 }

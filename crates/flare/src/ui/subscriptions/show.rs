@@ -59,8 +59,6 @@ struct Page {
 struct Now {
     place: String,
     state: &'static str,
-    /// What `since` is the time of.
-    what: &'static str,
     since: Ago,
     reason: Option<Words>,
     counts: Vec<Count>,
@@ -153,11 +151,6 @@ impl Now {
         let now = app.clock.now();
         Ok(Now {
             state: head.state(),
-            // One that has had no success yet is active since it was made.
-            what: match head.state() == "active" && status.last_success_at.is_some() {
-                true => "last success",
-                false => "since",
-            },
             since: Ago { now, at: status.since },
             reason: status.reason.as_deref().map(Words::of),
             counts: counts(head),
@@ -179,7 +172,28 @@ impl Now {
 /// The settings with every default, but for credentials.
 fn settings(head: &Head) -> String {
     let completed = completed(&head.subscription.stored.draft, &head.subscription.compiled.spec);
-    serde_json::to_string_pretty(&masked(completed)).expect("a draft is plain data")
+    numbers_in_line(&serde_json::to_string_pretty(&masked(completed)).expect("a draft is plain data"))
+}
+
+/// Lists of numbers, like statuses, take a line and not a hundred.
+fn numbers_in_line(pretty: &str) -> String {
+    let mut text = String::with_capacity(pretty.len());
+    let is_number = |line: &str| line.trim_end_matches(',').parse::<f64>().is_ok();
+    let mut in_list = false;
+    for line in pretty.lines() {
+        let part = line.trim_start();
+        let goes_on = in_list && (is_number(part) || part.starts_with(']'));
+        let begins = !goes_on && is_number(part) && text.ends_with('[');
+        match goes_on || begins {
+            true if text.ends_with(',') => text.push(' '),
+            true => {}
+            false if text.is_empty() => {}
+            false => text.push('\n'),
+        }
+        text.push_str(if goes_on || begins { part } else { line });
+        in_list = (goes_on || begins) && !part.starts_with(']');
+    }
+    text
 }
 
 fn counts(head: &Head) -> Vec<Count> {
@@ -219,6 +233,19 @@ fn facts(app: &App, head: &Head) -> Vec<(&'static str, Words)> {
         let words = format!("{} does not answer and is left alone; tried again ", breaker.host);
         facts.push(("Circuit breaker", Words::of(&words).moment(Ago { now, at: breaker.retry_at })));
     }
+    if let Some(connections) = &status.connections {
+        facts.push(("Connections", Words::of(&connections.detail)));
+    }
+    if let Some(throttle) = &status.throttle {
+        let words = Words::of("one request at a time since ").moment(Ago { now, at: throttle.since });
+        facts.push((
+            "Throttle",
+            match throttle.next_at {
+                Some(at) => words.text(", the next ").moment(Ago { now, at }),
+                None => words,
+            },
+        ));
+    }
     let feed = &status.feed;
     let position = format!("{} of {} changes", text::number(feed.cursor), text::number(feed.head));
     facts.push(("Position", Words::of(&position)));
@@ -239,4 +266,30 @@ fn facts(app: &App, head: &Head) -> Vec<(&'static str, Words)> {
         facts.push(("Revisions skipped", Words::of(&text::number(status.skipped_revisions))));
     }
     facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_a_list_stand_in_one_line() {
+        let value = serde_json::json!({"a": [200, 201], "b": 5, "c": ["x", 7], "d": [], "e": {"f": [1.5]}});
+        let shown = numbers_in_line(&serde_json::to_string_pretty(&value).unwrap());
+        let lines = [
+            "{",
+            "  \"a\": [200, 201],",
+            "  \"b\": 5,",
+            "  \"c\": [",
+            "    \"x\",",
+            "    7",
+            "  ],",
+            "  \"d\": [],",
+            "  \"e\": {",
+            "    \"f\": [1.5]",
+            "  }",
+            "}",
+        ];
+        assert_eq!(shown, lines.join("\n"));
+    }
 }

@@ -74,6 +74,13 @@ impl Leases {
         first
     }
 
+    /// A lease that is out ends no earlier than then.
+    pub fn extend(&mut self, document: (u8, Ordinal), end: Duration) {
+        if let Some(lease) = self.out.get_mut(&document) {
+            lease.end = lease.end.max(end);
+        }
+    }
+
     /// A lease that is out is handed over now.
     pub fn give(&mut self, document: (u8, Ordinal)) {
         if let Some(lease) = self.out.get_mut(&document) {

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use flare_model::feed::Action;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flare_model::feed::{Action, Sent};
 use flare_model::revision::Revision;
 use flare_model::time::Timestamp;
 use flare_wire::Request;
@@ -27,6 +29,8 @@ pub struct Message {
     pub revision: Revision,
     /// The lease.
     pub token: Token,
+    /// The stream that gets it, if one does.
+    pub sent: Option<Sent>,
     /// The request that would have been sent.
     pub request: Request,
 }
@@ -53,9 +57,23 @@ struct View<'a> {
     /// The headers that would have been sent: by name, a list of values each.
     #[schemars(with = "BTreeMap<String, Vec<String>>")]
     headers: Headers<'a>,
-    /// The body that would have been sent; `null` where there is none.
+    /// The body that would have been sent, byte for byte: what the signature is over. Empty where there is none.
+    payload: Cow<'a, str>,
+    /// `base64` where the bytes of the body are no UTF-8, and `payload` is that of them; otherwise absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    encoding: Option<&'static str>,
+    /// The same body, as JSON to read; `null` where there is none.
     #[schemars(with = "Option<serde_json::Value>")]
     body: Option<&'a RawValue>,
+}
+
+/// The bytes of a body as a text, and how they are written in it if not as they are.
+fn payload(body: &[u8]) -> (Cow<'_, str>, Option<&'static str>) {
+    match std::str::from_utf8(body) {
+        Ok(text) => (text.into(), None),
+        Err(_) => (STANDARD.encode(body).into(), Some("base64")),
+    }
 }
 
 /// By name, a list of values each: as in a subscription's `endpoint.headers`.
@@ -87,12 +105,11 @@ impl JsonSchema for Message {
 
 impl Serialize for Message {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Every body is JSON: the envelope, or the document, which was accepted as such.
-        let body = match self.request.body().is_empty() {
+        let (payload, encoding) = payload(self.request.body());
+        // Every body is JSON: the envelope, or the document, which was accepted as such. What is no text is none to read.
+        let body = match payload.is_empty() || encoding.is_some() {
             true => None,
-            false => {
-                Some(serde_json::from_slice::<&RawValue>(self.request.body()).map_err(S::Error::custom)?)
-            }
+            false => Some(serde_json::from_str::<&RawValue>(&payload).map_err(S::Error::custom)?),
         };
         let view = View {
             id: &self.id,
@@ -103,8 +120,22 @@ impl Serialize for Message {
             lease: self.token.to_string(),
             lease_expires_at: self.token.until,
             headers: Headers(&self.request),
+            payload: Cow::Borrowed(&payload),
+            encoding,
             body,
         };
         view.serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_written_as_it_is_or_in_base64() {
+        assert_eq!(payload(b""), ("".into(), None));
+        assert_eq!(payload("{\"a\":\n \"\u{df}\"}".as_bytes()), ("{\"a\":\n \"\u{df}\"}".into(), None));
+        assert_eq!(payload(&[0xff, 0x00]), ("/wA=".into(), Some("base64")));
     }
 }
