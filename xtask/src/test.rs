@@ -16,7 +16,7 @@ pub struct Args {
     quick: bool,
 }
 
-const NEEDS: [Need; 3] = [
+const NEEDS: [Need; 5] = [
     Need {
         program: "cc",
         arguments: &["--version"],
@@ -34,6 +34,18 @@ const NEEDS: [Need; 3] = [
         arguments: &["--version"],
         package: "prometheus",
         why: "it checks the metrics, and tests the alert rules",
+    },
+    Need {
+        program: "etcd",
+        arguments: &["--version"],
+        package: "etcd-server",
+        why: "the engine for it is tested with real servers",
+    },
+    Need {
+        program: "etcdctl",
+        arguments: &["version"],
+        package: "etcd-client",
+        why: "tests of the engine for etcd compact its history and make users",
     },
 ];
 

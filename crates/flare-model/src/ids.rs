@@ -48,6 +48,14 @@ opaque_id!(
     /// The id of a subscription, as users see it.
     SubscriptionId
 );
+opaque_id!(
+    /// The name of a node, the same in each of its lives.
+    NodeId
+);
+opaque_id!(
+    /// A session of a node with the coordinator, as the coordinator names it. Never given twice.
+    SessionId
+);
 
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident) => {

@@ -2,6 +2,7 @@
 //! whatever time or randomness a rule needs is handed to it.
 
 pub mod change;
+pub mod cluster;
 pub mod document;
 pub mod duration;
 pub mod explain;

@@ -11,8 +11,8 @@ pub enum ErrorKind {
     Fenced,
     /// Not now (a full disk, a lost connection, too much waiting): nothing was written, try later.
     Unavailable,
-    /// The answer was lost on the way: it may be written, or may not. Whoever repeats it looks first, unless doing it
-    /// twice is the same as once, as it is for documents and records.
+    /// The answer was lost on the way: it may be written, or be written a little later, or may not. Whoever repeats it
+    /// looks first, unless doing it twice is the same as once, as it is for documents and records.
     Unknown,
     /// This engine cannot do that.
     Unsupported,

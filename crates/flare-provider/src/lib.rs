@@ -6,10 +6,12 @@
 //! that is done once, by a wrapper.
 
 pub mod catalog;
+pub mod cluster;
 pub mod coding;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod documents;
+pub mod doorbell;
 pub mod error;
 pub mod faulty;
 pub mod ledger;
@@ -18,9 +20,11 @@ pub mod memory;
 use std::sync::Arc;
 
 pub use catalog::{Capture, Catalog, Entity, EntityKind, MOST_UNSEEN, NewEntity, Start};
+pub use cluster::{Cluster, Entry, Granted, Seen, Session, SessionId, Version, Watch};
 pub use documents::{
     Changed, Committed, Documents, LaneState, Newest, OlderRevision, Page, ScanLane, Witness,
 };
+pub use doorbell::{Doorbell, Heard, Listener, Ring};
 pub use error::{Conflict, ErrorKind, ProviderError, Result};
 pub use ledger::{FeedWrite, Ledger, ListStandings, Opened};
 

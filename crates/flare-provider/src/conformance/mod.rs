@@ -9,6 +9,7 @@
 //! `rt-multi-thread` among its dev-dependencies.
 
 pub mod catalog;
+pub mod cluster;
 pub mod commit;
 pub mod crash;
 pub mod dump;

@@ -1,6 +1,7 @@
 //! A wrapper that fails on purpose: a store and a [`Plan`] come in, and a store goes out whose calls meet what
 //! the plan has for them. For tests of everything that stands above an engine.
 
+mod cluster;
 mod plan;
 
 use std::future::{Future, poll_fn};
@@ -16,6 +17,7 @@ use flare_model::ids::{FeedId, LaneId, Ordinal, Seq};
 use flare_model::time::Timestamp;
 use roaring::RoaringTreemap;
 
+pub use cluster::FaultyCluster;
 pub use plan::{Fault, Odds, Plan};
 
 use crate::Store;
@@ -42,28 +44,37 @@ impl Faulty {
         operation: &'static str,
         call: impl Future<Output = Result<T>> + Send,
     ) -> Result<T> {
-        let failed = |kind, detail| Err(ProviderError::new(kind, operation, detail));
-        match self.plan.draw(operation) {
-            None => call.await,
-            Some(Fault::Before(kind)) => failed(kind, "planned to fail before it was done"),
-            Some(Fault::After(kind)) => {
-                call.await?;
-                failed(kind, "planned to fail after it was done")
-            }
-            Some(Fault::Cancelled(kind)) => {
-                let mut call = pin!(call);
-                poll_fn(|context| Poll::Ready(call.as_mut().poll(context).is_ready())).await;
-                failed(kind, "planned to be given up while it was under way")
-            }
-            Some(Fault::Delayed(time)) => {
-                tokio::time::sleep(time).await;
-                call.await
-            }
-            Some(Fault::Slow { before, after }) => slowly(call, before, after).await,
-            Some(Fault::Lost { before, after, kind }) => {
-                slowly(call, before, after).await?;
-                failed(kind, "planned to be done, and its answer to be lost")
-            }
+        meet(&self.plan, operation, call).await
+    }
+}
+
+/// A call meets what the plan has for it.
+async fn meet<T>(
+    plan: &Plan,
+    operation: &'static str,
+    call: impl Future<Output = Result<T>> + Send,
+) -> Result<T> {
+    let failed = |kind, detail| Err(ProviderError::new(kind, operation, detail));
+    match plan.draw(operation) {
+        None => call.await,
+        Some(Fault::Before(kind)) => failed(kind, "planned to fail before it was done"),
+        Some(Fault::After(kind)) => {
+            call.await?;
+            failed(kind, "planned to fail after it was done")
+        }
+        Some(Fault::Cancelled(kind)) => {
+            let mut call = pin!(call);
+            poll_fn(|context| Poll::Ready(call.as_mut().poll(context).is_ready())).await;
+            failed(kind, "planned to be given up while it was under way")
+        }
+        Some(Fault::Delayed(time)) => {
+            tokio::time::sleep(time).await;
+            call.await
+        }
+        Some(Fault::Slow { before, after }) => slowly(call, before, after).await,
+        Some(Fault::Lost { before, after, kind }) => {
+            slowly(call, before, after).await?;
+            failed(kind, "planned to be done, and its answer to be lost")
         }
     }
 }

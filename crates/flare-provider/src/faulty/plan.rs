@@ -69,7 +69,7 @@ struct Shared {
 }
 
 /// What can be planned for: every method that can fail, by the name its errors carry.
-const OPERATIONS: [&str; 18] = [
+const OPERATIONS: [&str; 26] = [
     "catalog.create",
     "catalog.replace",
     "catalog.delete",
@@ -88,6 +88,14 @@ const OPERATIONS: [&str; 18] = [
     "ledger.write",
     "ledger.standings",
     "ledger.standing",
+    "cluster.grant",
+    "cluster.renew",
+    "cluster.end",
+    "cluster.put_if_absent",
+    "cluster.put_if",
+    "cluster.delete_if",
+    "cluster.list",
+    "cluster.watch",
 ];
 
 impl Plan {

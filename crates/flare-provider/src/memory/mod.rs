@@ -6,13 +6,18 @@
 //! whose process is taken to be dead.
 
 mod catalog;
+mod cluster;
 mod documents;
+mod doorbell;
 mod history;
 mod ledger;
 
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
+
+pub use cluster::{MemoryCluster, Now};
+pub use doorbell::MemoryDoorbell;
 
 use crate::Store;
 use crate::documents::Witness;

@@ -1,0 +1,45 @@
+//! The life of nodes under many schedules, with the rules and without each of them.
+
+use super::check::{Broken, play, trace};
+
+fn seeds(usually: u64, deeply: u64) -> std::ops::Range<u64> {
+    0..if std::env::var_os("FLARE_CHECK_DEEP").is_some() { deeply } else { usually }
+}
+
+#[test]
+fn a_unit_never_has_two_owners_and_has_one_in_the_end() {
+    for seed in seeds(200, 20_000) {
+        if let Err(wrong) = play(seed, None) {
+            panic!("seed {seed}: {wrong}\n{}", trace(seed));
+        }
+    }
+}
+
+/// Without the rule some schedule has two owners.
+fn is_missed(broken: Broken) {
+    let found = seeds(400, 20_000).find(|seed| play(*seed, Some(broken)).is_err());
+    assert!(found.is_some(), "{broken:?} is not noticed");
+}
+
+#[test]
+#[ignore = "it takes many schedules, and minutes: run it with FLARE_CHECK_DEEP=1"]
+fn a_deadline_that_counts_from_the_answer_is_found() {
+    is_missed(Broken::DeadlineFromAnswer);
+}
+
+#[test]
+fn a_node_that_keeps_what_it_believed_is_found() {
+    is_missed(Broken::KeepsWhatItBelieved);
+}
+
+#[test]
+#[ignore = "it takes many schedules, and minutes: run it with FLARE_CHECK_DEEP=1"]
+fn a_claim_that_is_used_after_its_release_was_sent_is_found() {
+    is_missed(Broken::UsesWhatItReleased);
+}
+
+#[test]
+#[ignore = "it takes many schedules, and minutes: run it with FLARE_CHECK_DEEP=1"]
+fn a_list_from_before_the_last_write_that_is_believed_is_found() {
+    is_missed(Broken::BelievesOldLists);
+}
