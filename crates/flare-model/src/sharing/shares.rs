@@ -176,11 +176,13 @@ impl Shares {
     }
 
     /// How many requests a client may have open of which none has ended yet: one at first, and what is its part once that
-    /// is open for as long as those of a slow client; whatever there is where it has the host for itself.
+    /// is open for as long as those of a slow client; whatever there is where it has the host for itself, or where it is
+    /// slow and nobody waits.
     pub fn first_requests(&self, host: HostNumber, class: Class) -> u32 {
-        let Some(HostShares { pool, .. }) = self.hosts.get(&host) else { return u32::MAX };
+        let Some(HostShares { pool, line, .. }) = self.hosts.get(&host) else { return u32::MAX };
         match (pool.users.iter().sum::<u32>(), class) {
             (0 | 1, _) => u32::MAX,
+            (_, Class::Slow) if line.is_empty() => u32::MAX,
             (users, Class::Slow) => (pool.slots / users).max(1),
             (_, _) => 1,
         }

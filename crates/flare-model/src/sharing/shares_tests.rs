@@ -44,6 +44,9 @@ fn a_client_of_which_nothing_is_known_begins_with_one_request_unless_it_is_alone
     assert_eq!(shares.first_requests(host, Class::New), u32::MAX);
     (0..7).for_each(|_| shares.join(host, Class::Slow));
     assert_eq!(shares.first_requests(host, Class::New), 1);
+    assert_eq!(shares.first_requests(host, Class::Slow), u32::MAX, "nobody waits");
+    while shares.begin(host, 0, Class::Slow, 0) {}
+    assert_eq!(shares.first_requests(host, Class::New), 1);
     assert_eq!(shares.first_requests(host, Class::Slow), 8);
     (0..200).for_each(|_| shares.join(host, Class::Slow));
     assert_eq!(shares.first_requests(host, Class::Slow), 1);
