@@ -73,7 +73,10 @@ pub async fn come(house: &Rc<House>, when: &str) -> bool {
             let quiet = feed.lagging == 0 && feed.waiting == 0 && feed.in_flight == 0;
             // Also what nobody needs is read: a crash on the way through it would leave doubt.
             let at_rest = quiet && feed.sweep.is_none() && feed.cursor == feed.head;
-            if at_rest && feed.dead_letters == 0 && status.status == Status::Active {
+            // A client that failed last and is owed nothing has nothing to succeed with.
+            let failed = status.last_failure.as_ref().map(|failure| failure.at);
+            let fails = status.status == Status::Failing && failed > status.last_success_at;
+            if at_rest && feed.dead_letters == 0 && (status.status == Status::Active || fails) {
                 break;
             }
             if house.stage.time.passed() > deadline {

@@ -127,7 +127,7 @@ mod tests {
         service.ended(Duration::from_secs(2));
         assert_eq!(service.class(), Class::Quick);
         assert_eq!(until(&mut service, Class::Middling, Duration::from_secs(2)), 4);
-        assert_eq!(until(&mut service, Class::Slow, Duration::from_secs(8)), 2);
+        assert_eq!(until(&mut service, Class::Slow, Duration::from_secs(8)), 1);
         assert_eq!(until(&mut service, Class::Quick, Duration::from_millis(5)), 2);
         for (millis, class) in
             [(124, Class::Quick), (126, Class::Middling), (999, Class::Middling), (1_001, Class::Slow)]
