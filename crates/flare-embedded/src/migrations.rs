@@ -135,7 +135,9 @@ fn begin(database: &Path, cache_bytes: usize) -> Result<Connection> {
 
 /// Whether the database is one of Flare's; `false` when it is empty. Anything else is refused.
 fn ours(connection: &Connection) -> Result<bool> {
-    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(failed);
+    // In one snapshot: another process may apply the first migration between two looks.
+    let snapshot = connection.unchecked_transaction().map_err(failed)?;
+    let number = |sql: &str| snapshot.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(failed);
     let application = number("PRAGMA application_id")?;
     let tables = number("SELECT count(*) FROM sqlite_schema")?;
     match (application, tables) {

@@ -29,8 +29,10 @@ struct DocumentView {
     /// When Flare accepted this state.
     updated_at: Timestamp,
     /// What the origin sent; of a tombstone nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<Map<String, Value>>,
     /// It is a tombstone; otherwise absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     deleted: Option<bool>,
 }
 

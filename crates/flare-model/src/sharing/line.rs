@@ -47,7 +47,7 @@ impl<K> Line<K> {
     }
 
     /// The next one, who waits no more.
-    pub fn next(&mut self) -> Option<K> {
+    pub fn take_next(&mut self) -> Option<K> {
         self.waiting.pop_first().map(|(_, who)| who)
     }
 
@@ -76,11 +76,11 @@ mod tests {
         let mut line = Line::default();
         let [a, b, c, d] = [('a', 2), ('b', 0), ('c', 1), ('d', 0)].map(|(who, held)| line.stand(who, held));
         assert_eq!((line.least(), line.len()), (Some(0), 4));
-        assert_eq!(line.next(), Some('b'));
+        assert_eq!(line.take_next(), Some('b'));
         let a = line.holds(a, 0);
-        assert_eq!(line.next(), Some('a'), "it has waited longer than d");
+        assert_eq!(line.take_next(), Some('a'), "it has waited longer than d");
         line.leave(d);
-        assert_eq!((line.next(), line.next(), line.is_empty()), (Some('c'), None, true));
+        assert_eq!((line.take_next(), line.take_next(), line.is_empty()), (Some('c'), None, true));
         [a, b, c, d].into_iter().for_each(|gone| line.leave(gone));
     }
 }

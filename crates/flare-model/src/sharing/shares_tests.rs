@@ -258,7 +258,7 @@ fn a_client_that_holds_nothing_is_served_within_one_round_of_those_who_wait() {
         let grants = shares.end(host, Class::Slow);
         let _ticket = lines[who % 2].stand(who, held[who]);
         for Grant { thread, .. } in grants {
-            let next = lines[thread].next().expect("somebody waits");
+            let next = lines[thread].take_next().expect("somebody waits");
             held[next] += 1;
             open.push_back(next);
             if let Some(least) = lines[thread].least() {

@@ -139,7 +139,7 @@ impl Worker {
                 }
                 in_hand = true;
             }
-            let Some(place) = self.hosts[host].queue.line(class).next() else { break };
+            let Some(place) = self.hosts[host].queue.line(class).take_next() else { break };
             let Some(subscriber) = self.subscribers.get_mut(place) else { continue };
             (subscriber.waits, subscriber.share) = (None, Some(class));
             self.ready(place);

@@ -132,11 +132,8 @@ impl Life {
     pub(super) fn pursue_session(&mut self) {
         let Moment { monotonic: now, .. } = self.now;
         match &mut self.membership {
-            Membership::Out { .. } if self.stopping => {
-                if self.tenures.is_empty() {
-                    self.left();
-                }
-            }
+            Membership::Out { .. } if self.stopping && self.tenures.is_empty() => self.left(),
+            Membership::Out { .. } if self.stopping => {}
             Membership::Out { again } if now >= *again => {
                 self.membership = Membership::Asking;
                 let ttl = self.settings.lease;

@@ -58,7 +58,7 @@ REASONS = {
     ],
     "listDrift": [r"^offset may be \d+ at most here"],
     "rotateSecret": [r"^secret: is the one that is being replaced"],
-    "settle": [r"delay: goes with the status `release` only"],
+    "settle": [r"delay: goes with the status `release` only", r"for: (has to be there|goes) with the status `extend`"],
     "testSubscription": [r"^action: the document is deleted", r"is not a document of this resource"],
     "putDocument": [r"has no field \"version\"", r"field \"version\""],
     "deleteDocument": [r"Flare-Revision"],

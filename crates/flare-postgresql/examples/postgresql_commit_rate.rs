@@ -1,7 +1,7 @@
 //! How fast the engine is, here and now: the url of a server comes in, a table goes out.
 //!
 //! ```text
-//! cargo run --release -p flare-postgresql --example commit_rate -- URL [SECONDS [WRITERS]]
+//! cargo run --release -p flare-postgresql --example postgresql_commit_rate -- URL [SECONDS [WRITERS]]
 //! ```
 //! It works in the schema `flare_commit_rate`, which is dropped first.
 
