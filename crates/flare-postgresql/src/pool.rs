@@ -113,7 +113,7 @@ impl Borrowed {
         drop(self);
         tracing::warn!(operation, error = %failed, "the answer to a commit was lost, asking what became of it");
         for _ in 0..3 {
-            let asked = async { Ok::<_, error::WorkError>(lost.ask(&*pool.get().await?).await?) };
+            let asked = async { lost.ask(&*pool.get().await?).await };
             match asked.await {
                 Ok(Some(Fate::Committed)) => return Ok(()),
                 Ok(Some(Fate::Aborted)) => return Err(error::told(operation, failed)),
