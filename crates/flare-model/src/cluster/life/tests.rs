@@ -22,7 +22,7 @@ fn is_missed(broken: Broken) {
 }
 
 #[test]
-#[ignore = "it takes many schedules, and minutes: run it with FLARE_CHECK_DEEP=1"]
+#[ignore = "not shown yet that it is found: run it with --ignored and FLARE_CHECK_DEEP=1, which takes minutes"]
 fn a_deadline_that_counts_from_the_answer_is_found() {
     is_missed(Broken::DeadlineFromAnswer);
 }
@@ -33,13 +33,13 @@ fn a_node_that_keeps_what_it_believed_is_found() {
 }
 
 #[test]
-#[ignore = "it takes many schedules, and minutes: run it with FLARE_CHECK_DEEP=1"]
+#[ignore = "not shown yet that it is found: run it with --ignored and FLARE_CHECK_DEEP=1, which takes minutes"]
 fn a_claim_that_is_used_after_its_release_was_sent_is_found() {
     is_missed(Broken::UsesWhatItReleased);
 }
 
 #[test]
-#[ignore = "it takes many schedules, and minutes: run it with FLARE_CHECK_DEEP=1"]
+#[ignore = "not shown yet that it is found: run it with --ignored and FLARE_CHECK_DEEP=1, which takes minutes"]
 fn a_list_from_before_the_last_write_that_is_believed_is_found() {
     is_missed(Broken::BelievesOldLists);
 }
