@@ -10,5 +10,9 @@ RUSTC_BOOTSTRAP=1 RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-s
 -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions -Coverflow-checks" \
     cargo build --release --target "$host" --bin "$target"
 mkdir -p "corpus/$target" "artifacts/$target"
-exec "target/$host/release/$target" "corpus/$target" -dict="$target.dict" -artifact_prefix="artifacts/$target/" \
+dictionary=
+if [ -f "$target.dict" ]; then dictionary="-dict=$target.dict"; fi
+# What is found goes to another folder: `corpus` has what is kept.
+mkdir -p "found/$target"
+exec "target/$host/release/$target" "found/$target" "corpus/$target" $dictionary -artifact_prefix="artifacts/$target/" \
     -max_len=4096 -timeout=2 -rss_limit_mb=1024 "$@"

@@ -217,6 +217,29 @@ test('a client that asks is told how, and its leases are seen', () =>
     await leased.getByText('0', { exact: true }).waitFor();
   }));
 
+test('leases are listed, and ended one by one or all', () =>
+  onPage(world, {}, async (page, watch) => {
+    const passive = await world.subscribe('/pulls/{id}', { mode: 'passive' });
+    for (const name of ['first', 'second', 'third']) await world.put(name, 1);
+    const path = `/resources/${world.resource.id}/subscriptions/${passive.id}`;
+    let taken = 0;
+    while (taken < 3) {
+      const { messages } = await world.flare.api('POST', `${path}/reserve?quantity=9&wait=5s&lease=1h`);
+      taken += messages.length;
+    }
+    await page.goto(`/ui/subscriptions/${passive.id}`);
+    await page.getByRole('navigation', { name: 'Of this subscription' }).getByRole('link', { name: 'Leases' }).click();
+    await page.getByRole('link', { name: 'http://shop.test/products/second', exact: true }).waitFor();
+    await watch.check();
+    await page.getByRole('button', { name: 'End it (http://shop.test/products/second)' }).click();
+    await page.getByText('1 lease is ended').waitFor();
+    await page.getByRole('button', { name: 'End all' }).click();
+    assert.match(await page.getByRole('dialog').innerText(), /2 documents are on a lease/);
+    await page.getByRole('dialog').getByRole('button', { name: 'End them' }).click();
+    await page.getByText('Nothing is out').waitFor();
+    await watch.check();
+  }));
+
 test('on a phone the tabs are shown from where the present one is', async () => {
   await onPage(world, { width: 'narrow' }, async (page) => {
     for (const [path, name] of [['/attempts', 'Attempts'], ['/edit', 'Settings']]) {

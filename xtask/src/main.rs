@@ -1,11 +1,13 @@
-//! What contributors run: `cargo xtask test`, `browser`, `bench`, `stress`, `differential` and `assets`.
+//! What contributors run: `cargo xtask test`, `browser`, `bench`, `fair`, `stress`, `cluster`, `differential` and `assets`.
 
 #![allow(clippy::disallowed_methods, reason = "this measures and waits; nothing of it is in the product")]
 
 mod assets;
 mod bench;
 mod browser;
+mod cluster;
 mod differential;
+mod fair;
 mod needs;
 mod stress;
 mod test;
@@ -31,8 +33,12 @@ enum Command {
     Assets(assets::Args),
     /// Run the project's own workloads against the real binary and print a table.
     Bench(bench::Args),
+    /// Run clients that hang or are slow beside a quick one, and print how late that one is told.
+    Fair(fair::Args),
     /// Run the real binary with tiny limits under random operations, faults and kills, and hold it to its promises.
     Stress(stress::Args),
+    /// Run several nodes in network namespaces, kill, suspend, stop and cut them, and hold them to their promises; needs root.
+    Cluster(cluster::Args),
     /// Read random patterns and layouts beside Go itself, and say where Flare reads one otherwise.
     Differential(differential::Args),
 }
@@ -43,7 +49,9 @@ fn main() -> ExitCode {
         Command::Browser(args) => browser::run(&args),
         Command::Assets(args) => assets::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Fair(args) => fair::run(&args),
         Command::Stress(args) => stress::run(&args),
+        Command::Cluster(args) => cluster::run(&args),
         Command::Differential(args) => differential::run(&args),
     };
     match done {

@@ -49,18 +49,42 @@ const NEEDS: [Need; 5] = [
     },
 ];
 
-/// A server that the tests start by themselves. Where its address is given they need none.
-const SERVERS: [Need; 1] = [Need {
-    // Comes with the server and not with its clients, and unlike the server it is where programs are looked for.
-    program: "pg_lsclusters",
-    arguments: &["--help"],
-    package: "postgresql",
-    why: "the engine over PostgreSQL is tested against a real server",
-}];
+/// Servers that the tests start by themselves, each with the variable that may have the address of one: then they need none.
+const SERVERS: [(&str, Need); 3] = [
+    (
+        "FLARE_TEST_POSTGRESQL_URL",
+        Need {
+            // Comes with the server and not with its clients, and unlike the server it is where programs are looked for.
+            program: "pg_lsclusters",
+            arguments: &["--help"],
+            package: "postgresql",
+            why: "the engine over PostgreSQL is tested against a real server",
+        },
+    ),
+    (
+        "FLARE_TEST_RABBITMQ_URL",
+        Need {
+            // Comes with the server, which is not where programs are looked for, and unlike it ends at once.
+            program: "/usr/lib/rabbitmq/bin/rabbitmq-defaults",
+            arguments: &[],
+            package: "rabbitmq-server",
+            why: "sources and sinks of RabbitMQ are tested against a real broker",
+        },
+    ),
+    (
+        "FLARE_TEST_NATS_URL",
+        Need {
+            program: "nats-server",
+            arguments: &["--version"],
+            package: "nats-server",
+            why: "sources and sinks of NATS are tested against a real server",
+        },
+    ),
+];
 
 /// The published libraries that clients, Prometheus and collectors use, as they read what Flare sends; and what makes
-/// requests up, or a client, from the description of the API.
-const LIBRARIES: [&str; 7] = [
+/// requests up, or a client, from the description of the API; and two emulators of SQS and Kinesis.
+const LIBRARIES: [&str; 9] = [
     "standardwebhooks==1.1.0",
     "cloudevents==2.2.0",
     "prometheus_client==0.26.0",
@@ -68,6 +92,8 @@ const LIBRARIES: [&str; 7] = [
     "grpcio==1.85.1",
     "schemathesis==4.32.5",
     "openapi-python-client==0.29.1",
+    "ministack==1.5.33",
+    "moto[server,sqs,kinesis]==5.2.5",
 ];
 
 /// What makes and compiles a client in TypeScript is written for these.
@@ -110,8 +136,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     {
         left_out.because(format!("what published libraries verify ({error:#})"));
     }
-    if std::env::var_os("FLARE_TEST_POSTGRESQL_URL").is_none() {
-        needs::provide(&SERVERS, &mut left_out);
+    for (address, server) in &SERVERS {
+        if std::env::var_os(address).is_none() {
+            needs::provide(std::slice::from_ref(server), &mut left_out);
+        }
     }
     if needs::provide(&NODE, &mut left_out)
         && let Err(error) = needs::npm_install(Path::new(CLIENTS))

@@ -4,7 +4,11 @@
 //! It runs on any engine of `flare-provider` and is served from outside: what is absent here are engines, the HTTP API,
 //! pages, and the command line. The crate `flare` puts them together.
 
+pub mod access;
+pub mod bridges;
+pub mod cluster;
 pub mod config;
+pub mod consuming;
 pub mod door;
 pub mod epoch;
 pub mod journey;
@@ -15,6 +19,7 @@ pub mod observe;
 pub mod operations;
 pub mod protobuf;
 pub mod registry;
+pub mod sealing;
 pub mod steps;
 pub mod telemetry;
 pub mod tls;

@@ -214,6 +214,18 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
+impl Refused {
+    /// Why, for whoever has written the address: what anybody can know of it, and which setting it is about. The ranges of
+    /// `network.deny` are the operator's own.
+    pub fn public(&self) -> String {
+        match self.reason {
+            Reason::Denied(_) => "network.deny has it".to_owned(),
+            Reason::Port => "network.deny-ports has its port".to_owned(),
+            reason => format!("it is {reason} and not in network.allow"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -355,6 +367,14 @@ mod tests {
         };
         assert_eq!(refused("10.0.0.1"), "10.0.0.1 is a private address and not in network.allow");
         assert_eq!(refused("1.1.1.1"), "1.1.1.1 is an address of 1.0.0.0/8, which network.deny refuses");
+    }
+
+    #[test]
+    fn whoever_asks_is_told_nothing_of_the_operators_own_ranges() {
+        let denied = destinations(&[], &["1.0.0.0/8"], false);
+        let public = |address: &str| denied.check(address.parse().unwrap()).unwrap_err().public();
+        assert_eq!(public("1.1.1.1:80"), "network.deny has it");
+        assert_eq!(public("10.0.0.1:80"), "it is a private address and not in network.allow");
     }
 
     #[test]

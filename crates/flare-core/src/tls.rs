@@ -1,4 +1,8 @@
-//! How Flare speaks TLS to others: with the roots that browsers trust or with those of a file, and no certificate of its own.
+//! How Flare speaks TLS to others: with the roots that browsers trust or with those of a file, and with no certificate of its own
+//! but one that a subscription gives (`identity`). How others speak TLS to it is in `server`.
+
+mod identity;
+mod server;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +14,9 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 
 use crate::config::CertificateFile;
+
+pub use identity::Identity;
+pub use server::ServerTls;
 
 /// Sessions that are kept, so that the next connection to the same server is opened with less work. A server has up to
 /// eight of them: these are for a thousand servers.
@@ -43,9 +50,12 @@ fn trusting(roots: RootCertStore) -> anyhow::Result<Arc<ClientConfig>> {
 }
 
 fn authorities(path: &Path) -> anyhow::Result<RootCertStore> {
-    let text = std::fs::read(path).context("it cannot be read")?;
+    authorities_in(&std::fs::read(path).context("it cannot be read")?)
+}
+
+fn authorities_in(text: &[u8]) -> anyhow::Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&text) {
+    for certificate in CertificateDer::pem_slice_iter(text) {
         let certificate = certificate.context("it is not PEM")?;
         roots.add(certificate).context("one of its certificates is none")?;
     }

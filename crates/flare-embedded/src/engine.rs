@@ -14,6 +14,8 @@ pub(crate) struct Engine {
     pub readers: Readers,
     pub witness: Arc<Watch>,
     pub incarnation: u64,
+    /// What the sequences that clients are told count on from.
+    pub sequences_from: u64,
 }
 
 impl Engine {

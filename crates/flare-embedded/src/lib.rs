@@ -7,11 +7,13 @@
 //!                                           │ fold.rs, leavings.rs tidy up within the same transactions
 //!                                           └ checkpoint.rs keeps the log short, off that path
 //! get, scan, standings ...  → readers.rs → snapshot.rs + recent/
-//! a closed store            → audit/ → what is wrong in it, in words
+//! a store, open or closed   → audit/ → what is wrong in it, in words
+//!                           → upkeep/backup.rs → a copy of it, and one that is put in its place
 //! ```
 //! `migrations/` has the schema and says why it is as it is. What is absent: retries, timing and counting, which
 //! are a wrapper's, and sleeping.
 
+mod acts;
 mod audit;
 mod catalog;
 mod checkpoint;
@@ -22,6 +24,7 @@ mod engine;
 mod error;
 mod fold;
 mod folder;
+mod intake;
 mod job;
 mod lanes;
 mod leavings;
@@ -33,6 +36,7 @@ mod queue;
 mod readers;
 mod recent;
 mod snapshot;
+pub mod upkeep;
 mod writer;
 
 use std::fmt;
@@ -43,6 +47,8 @@ use std::thread::JoinHandle;
 use flare_provider::{ErrorKind, ProviderError, Result, Store};
 
 pub use audit::{Finding, audit};
+pub use upkeep::backup::{copy, place, subscriptions};
+pub use upkeep::transfer;
 
 use checkpoint::Checkpoints;
 use engine::{Engine, Watch};
@@ -125,11 +131,13 @@ impl Embedded {
         let mut connection = migrations::open(&database, writers)?;
         let load = || {
             let incarnation = meta::get(&connection, "incarnation")? as u64;
+            let sequences_from = meta::find(&connection, "sequences_from")?.unwrap_or(0) as u64;
             let (recent, highest) = Recent::load(&connection)?;
             let memory = Remembered::load(&connection, &recent, highest)?;
-            Ok((incarnation, Arc::new(recent), memory))
+            Ok((incarnation, sequences_from, Arc::new(recent), memory))
         };
-        let (incarnation, recent, memory) = load().map_err(|trouble| error::reading(OPERATION, trouble))?;
+        let (incarnation, sequences_from, recent, memory) =
+            load().map_err(|trouble| error::reading(OPERATION, trouble))?;
         let (checkpoints, checkpointer) =
             Checkpoints::start(&database, &mut connection, options.checkpoint_bytes)?;
         let (readers, reading) = Readers::start(&database, readers, &recent)?;
@@ -156,14 +164,20 @@ impl Embedded {
             ProviderError::new(ErrorKind::Unavailable, OPERATION, "no thread to write with").because(error)
         })?;
         let running = Running { writer, checkpointer, readers: reading, _folder: folder };
-        let engine = Arc::new(Engine { queue, readers, witness, incarnation });
+        let engine = Arc::new(Engine { queue, readers, witness, incarnation, sequences_from });
         Ok(Embedded { engine, running: Mutex::new(Some(running)) })
     }
 
     /// The engine through its contracts. After `close` every call is `Unavailable`.
     pub fn store(&self) -> Store {
         let engine = &self.engine;
-        Store { catalog: engine.clone(), documents: engine.clone(), ledger: engine.clone() }
+        Store {
+            catalog: engine.clone(),
+            documents: engine.clone(),
+            ledger: engine.clone(),
+            acts: engine.clone(),
+            intake: engine.clone(),
+        }
     }
 
     /// Does what waits, copies the log into the database, and ends the threads. Blocks until that is done; a second

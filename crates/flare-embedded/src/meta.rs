@@ -1,6 +1,6 @@
 //! Single numbers that the database keeps by name.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::error::Work;
 
@@ -8,6 +8,12 @@ use crate::error::Work;
 pub(crate) fn get(connection: &Connection, name: &str) -> Work<i64> {
     let mut get = connection.prepare_cached("SELECT value FROM meta WHERE name = ?1")?;
     Ok(get.query_row([name], |row| row.get(0))?)
+}
+
+/// A number that may not be there.
+pub(crate) fn find(connection: &Connection, name: &str) -> Work<Option<i64>> {
+    let mut get = connection.prepare_cached("SELECT value FROM meta WHERE name = ?1")?;
+    Ok(get.query_row([name], |row| row.get(0)).optional()?)
 }
 
 /// Replaces it.

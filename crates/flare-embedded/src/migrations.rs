@@ -31,10 +31,13 @@ const STEPS: &[Step] = &[
     Step { number: 5, name: "judging", sql: include_str!("migrations/0005_judging.sql") },
     Step { number: 6, name: "judged", sql: include_str!("migrations/0006_judged.sql") },
     Step { number: 7, name: "notes", sql: include_str!("migrations/0007_notes.sql") },
+    Step { number: 8, name: "health", sql: include_str!("migrations/0008_health.sql") },
+    Step { number: 9, name: "access", sql: include_str!("migrations/0009_access.sql") },
+    Step { number: 10, name: "nodes", sql: include_str!("migrations/0010_nodes.sql") },
+    Step { number: 11, name: "intake", sql: include_str!("migrations/0011_intake.sql") },
 ];
 
-/// The statements of all steps, in order, for tests that need no folder.
-#[cfg(test)]
+/// The statements of all steps, in order.
 pub(crate) fn all() -> impl Iterator<Item = &'static str> {
     STEPS.iter().map(|step| step.sql)
 }

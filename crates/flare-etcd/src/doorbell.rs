@@ -2,7 +2,7 @@
 //! gathers first; and etcd should compact its history, as it does where `--auto-compaction-retention` is set.
 
 use async_trait::async_trait;
-use flare_model::ids::{LaneId, Seq};
+use flare_provider::coding::rings::{read, write};
 use flare_provider::{Doorbell, Heard, Listener, Result, Ring};
 use serde_json::{Value, json};
 
@@ -15,28 +15,6 @@ impl Etcd {
     fn bell(&self) -> String {
         format!("{}bell", self.gateway.config().prefix)
     }
-}
-
-fn write(rings: &[Ring]) -> String {
-    let each = rings.iter().map(|ring| match ring {
-        Ring::Lane { lane, head } => json!({"lane": lane.packed(), "head": head.0}),
-        Ring::Catalog { version } => json!({"catalog": version}),
-    });
-    Value::from_iter(each).to_string()
-}
-
-/// What cannot be read was written by a newer version of Flare, and is as good as lost.
-fn read(value: &[u8]) -> Option<Vec<Ring>> {
-    let value: Value = serde_json::from_slice(value).ok()?;
-    let ring = |value: &Value| {
-        let number = |name: &str| value.get(name).and_then(Value::as_u64);
-        match (number("lane"), number("head"), number("catalog")) {
-            (Some(lane), Some(head), _) => Some(Ring::Lane { lane: LaneId::unpacked(lane), head: Seq(head) }),
-            (_, _, Some(version)) => Some(Ring::Catalog { version }),
-            _ => None,
-        }
-    };
-    value.as_array()?.iter().map(ring).collect()
 }
 
 #[async_trait]

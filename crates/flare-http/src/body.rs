@@ -11,7 +11,7 @@ use flare_core::objects::Objects;
 use flare_core::operations::App;
 use flare_model::invalid::plain;
 use http::StatusCode;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderMap, HeaderValue};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderMap, HeaderValue};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,10 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Reads a whole body. One that announces more than the limit is not kept, and not even asked for where its sender waits
 /// for that (`Expect: 100-continue`).
 pub async fn read(app: &App, headers: &HeaderMap, mut body: Body) -> Result<Bytes, ApiError> {
+    if let Err(refusal) = as_it_is(headers) {
+        read_on(&mut body).await;
+        return Err(refusal);
+    }
     let limit = app.config.http.server.body_limit.as_usize();
     let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if let Some(length) = announced.filter(|length| *length > limit as u64) {
@@ -48,6 +52,20 @@ pub async fn read(app: &App, headers: &HeaderMap, mut body: Body) -> Result<Byte
         }
         Ok(Err(error)) => Err(ApiError::bad_request(format!("the body could not be read: {error}"))),
         Err(_) => Err(too_slow(app)),
+    }
+}
+
+/// Nothing is unpacked, so there is nothing that could become larger than it is.
+pub fn as_it_is(headers: &HeaderMap) -> Result<(), ApiError> {
+    let packed = |coding: &&HeaderValue| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity");
+    match headers.get_all(CONTENT_ENCODING).iter().find(packed) {
+        None => Ok(()),
+        Some(coding) => {
+            let coding: String = coding.to_str().unwrap_or("what it says").chars().take(50).collect();
+            let detail =
+                format!("Content-Encoding: {coding} is not taken; send the body as it is, not compressed");
+            Err(ApiError::bad_request(detail))
+        }
     }
 }
 

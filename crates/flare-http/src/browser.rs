@@ -45,9 +45,11 @@ pub enum Admitted {
 }
 
 impl Visitors {
-    /// As configured.
-    pub fn new(config: &HttpServerConfig) -> Visitors {
-        Visitors { hosts: Some(config.hosts.clone()), origins: config.cors.clone() }
+    /// As configured. With authentication any name will do: whoever is led here by one has no token. `own` is the name by
+    /// which other nodes ask for this one.
+    pub fn new(config: &HttpServerConfig, authenticates: bool, own: Option<HostName>) -> Visitors {
+        let hosts = (!authenticates).then(|| config.hosts.iter().cloned().chain(own).collect());
+        Visitors { hosts, origins: config.cors.clone() }
     }
 
     /// Whether a request is looked at.
@@ -119,14 +121,15 @@ pub fn share(response: &mut Response, origin: HeaderValue) {
     headers.append(VARY, HeaderValue::from_static("origin"));
 }
 
-/// A request for another site's page that names no origin. Following a link to one of our pages is not one: whoever does
-/// sees the page, and the other site nothing of it.
+/// A request for another page that names no origin: one of another site, or of another port of this machine, which browsers
+/// take for the same site. Following a link to one of our pages is not one: whoever does sees the page, and the other
+/// site nothing of it.
 fn crosses<B>(request: &Request<B>) -> bool {
     let headers = request.headers();
     let follows_a_link = request.method() == Method::GET
         && headers.get("sec-fetch-mode").is_some_and(|mode| mode == "navigate")
         && headers.get("sec-fetch-dest").is_some_and(|kind| kind == "document");
-    says(headers, "cross-site") && !follows_a_link
+    (says(headers, "cross-site") || says(headers, "same-site")) && !follows_a_link
 }
 
 fn says(headers: &HeaderMap, site: &str) -> bool {
@@ -156,11 +159,12 @@ mod tests {
     use super::*;
 
     fn visitors(hosts: &[&str], cors: &[&str]) -> Visitors {
-        Visitors::new(&HttpServerConfig {
+        let config = HttpServerConfig {
             hosts: hosts.iter().map(|host| host.parse().unwrap()).collect(),
             cors: cors.iter().map(|origin| origin.parse().unwrap()).collect(),
             ..Default::default()
-        })
+        };
+        Visitors::new(&config, false, None)
     }
 
     fn status(visitors: &Visitors, method: &str, uri: &str, lines: &[(&str, &str)]) -> u16 {
@@ -215,6 +219,7 @@ mod tests {
                 (vec![here, ("origin", "null")], 403),
                 (vec![here, ("origin", "")], 403),
                 (vec![here, ("sec-fetch-site", "cross-site")], 403),
+                (vec![here, ("sec-fetch-site", "same-site")], 403),
                 (vec![here, ("sec-fetch-site", "cross-site"), ("origin", "http://127.0.0.1:8080")], 403),
             ] {
                 assert_eq!(status(&visitors, method, "/resources", &lines), expected, "{method} {lines:?}");

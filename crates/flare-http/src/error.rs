@@ -109,6 +109,7 @@ impl From<Failure> for ApiError {
             Failure::NotFound(detail) => ApiError::not_found(detail),
             Failure::Invalid(invalid) => invalid.into(),
             Failure::Conflict(detail) => ApiError::new(StatusCode::CONFLICT, "Conflict", detail),
+            Failure::Forbidden(detail) => ApiError::new(StatusCode::FORBIDDEN, "Forbidden", detail),
             Failure::TooMany(detail) => ApiError::too_many(detail),
             Failure::Stopping => ApiError::unavailable("the node is stopping"),
             Failure::Store(error) => error.into(),
@@ -127,6 +128,10 @@ impl From<NotAccepted> for ApiError {
         match refused {
             NotAccepted::NoResource(_) => ApiError::not_found(refused.to_string()),
             NotAccepted::Unreadable(error) => ApiError::bad_request(error.to_string()),
+            NotAccepted::Quota { detail, passes: true } => ApiError::too_many(detail),
+            NotAccepted::Quota { detail, passes: false } => {
+                ApiError::new(StatusCode::FORBIDDEN, "Forbidden", detail)
+            }
             NotAccepted::Store(error) => error.into(),
         }
     }

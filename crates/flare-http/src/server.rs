@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,22 +12,30 @@ use std::time::Duration;
 use axum::Router;
 use axum::response::{IntoResponse as _, Response};
 use flare_core::config::HttpServerConfig;
-use http::Request;
+use flare_core::tls::ServerTls;
+use http::header::{HOST, HeaderValue};
+use http::{Request, Version};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::browser::{self, Admitted, Visitors};
 use super::error::ApiError;
+use super::line::Line;
+use super::multiplex::Multiplexed;
+use super::refusal::Refusing;
 use super::seats::{Seat, Seats};
 use super::stall::Stalling;
 use super::turn::{AnswerBody, RequestBody, Turn, Turns};
 use super::{Watch, debug, head};
+
+pub use super::debug::Peer;
 
 /// How long one who has no place of its own may take for the head of a request.
 const HURRY: Duration = Duration::from_secs(1);
@@ -39,86 +48,186 @@ pub async fn serve(
     routes: Router,
     watch: Arc<Watch>,
     config: &HttpServerConfig,
+    tls: Option<Arc<ServerTls>>,
     stop: CancellationToken,
 ) {
-    let (protocol, hurried) = protocols(config);
-    let (seats, visitors) = (Seats::new(config), Arc::new(Visitors::new(config)));
-    let (connections, cut) = (TaskTracker::new(), Arc::new(AtomicU64::new(0)));
+    let (seats, connections) = (Seats::new(config), TaskTracker::new());
+    let front = Arc::new(Front::new(routes, watch, config, tls, stop.clone(), connections.clone()));
     while let Some(accepted) = stop.run_until_cancelled(seats.accept(&listener)).await {
         let Ok(Some((stream, peer, seat))) = accepted else { continue };
-        let turns = Turns::new();
-        let protocol = if seat.limited.is_some() { &hurried } else { &protocol };
-        let seat = Arc::new(seat);
-        let routes = TowerToHyperService::new(routes.clone());
-        let connected = watch.traffic.connected();
-        let service = service_fn({
-            let (watch, turns, visitors, seat) =
-                (watch.clone(), turns.clone(), visitors.clone(), seat.clone());
-            move |request: Request<Incoming>| {
-                turns.pass_to(Turn::Handling);
-                let mut request = request.map(|body| RequestBody::new(body, turns.clone()));
-                head::without_trailing_slash(&mut request);
-                debug::introduce(&mut request, peer);
-                let (underway, watch, turns) = (watch.begin(&request), watch.clone(), turns.clone());
-                let answering =
-                    look(&request, &visitors, &seat).map(|for_whom| (routes.call(request), for_whom));
-                async move {
-                    let answer = match answering {
-                        Ok((answering, Admitted::Theirs(origin))) => {
-                            let mut answer = answering.await?;
-                            browser::share(&mut answer, origin);
-                            answer
-                        }
-                        Ok((answering, _)) => answering.await?,
-                        Err(refusal) => *refusal,
-                    };
-                    underway.answered(answer.status(), watch.clock.monotonic());
-                    turns.pass_to(Turn::Reading);
-                    Ok::<_, Infallible>(answer.map(|body| AnswerBody::new(body, turns)))
-                }
-            }
-        });
-        let stream = Stalling::new(TokioIo::new(stream), config.timeout);
-        let connection = protocol.serve_connection(stream, service);
-        let (stop, cut, grace) = (stop.clone(), cut.clone(), config.grace);
-        connections.spawn(async move {
-            let mut connection = std::pin::pin!(connection);
-            let ended = match stop.run_until_cancelled(connection.as_mut()).await {
-                Some(ended) => Some(ended),
-                None => {
-                    connection.as_mut().graceful_shutdown();
-                    finish(connection, &turns, grace).await
-                }
-            };
-            match ended {
-                Some(Ok(())) => {}
-                Some(Err(error)) => tracing::debug!(error = %error, "a connection ended early"),
-                None => _ = cut.fetch_add(1, Ordering::Relaxed),
-            }
-            drop((connected, seat));
-        });
+        connections.spawn(front.clone().serve_one(stream, peer, Arc::new(seat)));
     }
     // Whoever connects from now on is told at once that there is nobody.
     drop(listener);
     connections.close();
     connections.wait().await;
-    let cut = cut.load(Ordering::Relaxed);
+    let cut = front.cut.load(Ordering::Relaxed);
     if cut > 0 {
         tracing::info!(connections = cut, "cut those whose clients did not go on (http.server.grace)");
     }
 }
 
-/// How connections are served: those with a place of their own, and those that are to leave soon.
-fn protocols(config: &HttpServerConfig) -> (http1::Builder, http1::Builder) {
-    let mut protocol = http1::Builder::new();
-    protocol
-        .timer(TokioTimer::new())
-        .header_read_timeout(config.header_timeout)
-        .max_buf_size(config.header_limit.as_usize().max(8192))
-        .half_close(false);
-    let mut hurried = protocol.clone();
-    hurried.header_read_timeout(config.header_timeout.min(HURRY)).keep_alive(false);
-    (protocol, hurried)
+/// What all connections share.
+pub(super) struct Front {
+    routes: TowerToHyperService<Router>,
+    watch: Arc<Watch>,
+    visitors: Visitors,
+    one_by_one: http1::Builder,
+    /// The same for those that are to leave soon.
+    hurried: http1::Builder,
+    pub(super) multiplexed: Multiplexed,
+    tls: Option<Arc<ServerTls>>,
+    pub(super) stop: CancellationToken,
+    /// How many connections did not come to their own end.
+    cut: AtomicU64,
+    /// How long the other side may take nothing, and how long it may take for a head.
+    pub(super) timeout: Duration,
+    header_timeout: Duration,
+    pub(super) grace: Duration,
+    head_limit: usize,
+}
+
+impl Front {
+    fn new(
+        routes: Router,
+        watch: Arc<Watch>,
+        config: &HttpServerConfig,
+        tls: Option<Arc<ServerTls>>,
+        stop: CancellationToken,
+        tasks: TaskTracker,
+    ) -> Front {
+        // Hyper takes no less.
+        let head_limit = config.header_limit.as_usize().max(8192);
+        let mut one_by_one = http1::Builder::new();
+        one_by_one
+            .timer(TokioTimer::new())
+            .header_read_timeout(config.header_timeout)
+            .max_buf_size(head_limit)
+            .half_close(false);
+        let mut hurried = one_by_one.clone();
+        hurried.header_read_timeout(config.header_timeout.min(HURRY)).keep_alive(false);
+        Front {
+            routes: TowerToHyperService::new(routes),
+            visitors: Visitors::new(config, watch.authenticates, watch.own_name.clone()),
+            watch,
+            one_by_one,
+            hurried,
+            multiplexed: Multiplexed::new(config, head_limit, tasks),
+            tls,
+            stop,
+            cut: AtomicU64::new(0),
+            timeout: config.timeout,
+            header_timeout: config.header_timeout,
+            grace: config.grace,
+            head_limit,
+        }
+    }
+
+    /// One connection, to its end.
+    async fn serve_one(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, seat: Arc<Seat>) {
+        let connected = self.watch.traffic.connected();
+        let ended = match self.agree(stream, &seat).await {
+            None => Some(Ok(())),
+            Some(line) if line.multiplexes() => {
+                self.clone().serve_at_once(line, peer, &seat, self.patience(&seat)).await
+            }
+            Some(line) => self.clone().serve_one_by_one(line, peer, &seat).await,
+        };
+        match ended {
+            Some(Ok(())) => {}
+            Some(Err(error)) => tracing::debug!(error = %error, "a connection ended early"),
+            None => _ = self.cut.fetch_add(1, Ordering::Relaxed),
+        }
+        drop((connected, seat));
+    }
+
+    /// How long a head, or what comes before it, may take.
+    fn patience(&self, seat: &Seat) -> Duration {
+        if seat.limited.is_some() { self.header_timeout.min(HURRY) } else { self.header_timeout }
+    }
+
+    /// Agrees on what is spoken. Nothing where that fails, takes too long, or the node stops.
+    async fn agree(&self, stream: TcpStream, seat: &Seat) -> Option<Line> {
+        let Some(tls) = &self.tls else { return Some(Line::Plain(stream)) };
+        let agreeing = TlsAcceptor::from(tls.config()).accept(stream);
+        let agreed = tokio::time::timeout(self.patience(seat), agreeing);
+        match self.stop.run_until_cancelled(agreed).await? {
+            Ok(Ok(stream)) => Some(Line::Tls(Box::new(stream))),
+            Ok(Err(error)) => {
+                tracing::debug!(error = %error, "TLS was not agreed on");
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    async fn serve_one_by_one(
+        self: Arc<Self>,
+        line: Line,
+        peer: SocketAddr,
+        seat: &Arc<Seat>,
+    ) -> Option<hyper::Result<()>> {
+        let turns = Turns::new();
+        let protocol = if seat.limited.is_some() { &self.hurried } else { &self.one_by_one };
+        let service = service_fn({
+            let (front, turns, seat) = (self.clone(), turns.clone(), seat.clone());
+            move |request| front.answer(request, turns.clone(), peer, &seat)
+        });
+        let stream = Stalling::new(TokioIo::new(line), self.timeout);
+        let stream = Refusing::new(stream, self.head_limit);
+        let mut connection = std::pin::pin!(protocol.serve_connection(stream, service));
+        match self.stop.run_until_cancelled(connection.as_mut()).await {
+            Some(ended) => Some(ended),
+            None => {
+                connection.as_mut().graceful_shutdown();
+                finish(connection, &turns, self.grace).await
+            }
+        }
+    }
+
+    /// Answers a request. What comes before the answer is awaited is done at once.
+    pub(super) fn answer(
+        &self,
+        request: Request<Incoming>,
+        turns: Arc<Turns>,
+        peer: SocketAddr,
+        seat: &Seat,
+    ) -> impl Future<Output = Result<http::Response<AnswerBody>, Infallible>> + Send + use<> {
+        turns.pass_to(Turn::Handling);
+        let mut request = request.map(|body| RequestBody::new(body, turns.clone()));
+        name_the_host(&mut request);
+        head::without_trailing_slash(&mut request);
+        debug::introduce(&mut request, peer, self.watch.authenticates);
+        let (underway, watch) = (self.watch.begin(&request), self.watch.clone());
+        let answering =
+            look(&request, &self.visitors, seat).map(|for_whom| (self.routes.call(request), for_whom));
+        async move {
+            let answer = match answering {
+                Ok((answering, Admitted::Theirs(origin))) => {
+                    let mut answer = answering.await?;
+                    browser::share(&mut answer, origin);
+                    answer
+                }
+                Ok((answering, _)) => answering.await?,
+                Err(refusal) => *refusal,
+            };
+            underway.answered(answer.status(), watch.clock.monotonic());
+            turns.pass_to(Turn::Reading);
+            Ok::<_, Infallible>(answer.map(|body| AnswerBody::new(body, turns)))
+        }
+    }
+}
+
+/// HTTP/2 names the host beside the path; from here on it is where HTTP/1.1 has it.
+fn name_the_host<B>(request: &mut Request<B>) {
+    if request.version() < Version::HTTP_2 || request.headers().contains_key(HOST) {
+        return;
+    }
+    let asked =
+        request.uri().authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
+    if let Some(host) = asked {
+        request.headers_mut().insert(HOST, host);
+    }
 }
 
 /// Whether a request is handed to its operation, and if not, the answer.
@@ -215,7 +324,7 @@ mod tests {
             let counted = watch.traffic.clone();
             let mut serving = JoinSet::new();
             let stopped = stop.clone();
-            serving.spawn(async move { serve(listener, routes, watch, &config, stopped).await });
+            serving.spawn(async move { serve(listener, routes, watch, &config, None, stopped).await });
             Served { addr, stop, serving, traffic: counted, begun, go_on }
         }
 

@@ -6,7 +6,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -28,6 +28,8 @@ pub enum Turn {
 #[derive(Debug)]
 pub struct Turns {
     turn: AtomicU8,
+    /// How often it has passed.
+    passed: AtomicU64,
     closed: AtomicBool,
     /// Who waits for the turn to be the client's, once it is closed.
     waiting: AtomicWaker,
@@ -38,6 +40,7 @@ impl Turns {
     pub fn new() -> Arc<Turns> {
         Arc::new(Turns {
             turn: AtomicU8::new(Turn::Sending as u8),
+            passed: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             waiting: AtomicWaker::new(),
         })
@@ -47,6 +50,7 @@ impl Turns {
     pub fn pass_to(&self, turn: Turn) {
         // In one order with `close`: either that sees this turn, or this sees that it is closed.
         self.turn.store(turn as u8, Ordering::SeqCst);
+        self.passed.fetch_add(1, Ordering::Relaxed);
         if turn != Turn::Handling && self.closed.load(Ordering::SeqCst) {
             self.waiting.wake();
         }
@@ -55,10 +59,15 @@ impl Turns {
     /// Takes nothing more from the client: whoever asks for more of a body gets nothing, for ever, and it is the client's
     /// turn. Answers whose it is; when it becomes the client's, `context` is woken.
     pub fn close(&self, context: &Context<'_>) -> Turn {
-        const ALL: [Turn; 3] = [Turn::Sending, Turn::Handling, Turn::Reading];
         self.waiting.register(context.waker());
         self.closed.store(true, Ordering::SeqCst);
-        ALL[usize::from(self.turn.load(Ordering::SeqCst))]
+        self.now().0
+    }
+
+    /// Whose turn it is, and how often it has passed.
+    pub fn now(&self) -> (Turn, u64) {
+        const ALL: [Turn; 3] = [Turn::Sending, Turn::Handling, Turn::Reading];
+        (ALL[usize::from(self.turn.load(Ordering::SeqCst))], self.passed.load(Ordering::Relaxed))
     }
 }
 

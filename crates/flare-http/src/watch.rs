@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use flare_core::config::HostName;
 use flare_core::door::Clock;
 use flare_core::observe::count::{Traffic, Underway};
 use http::Request;
@@ -22,6 +23,10 @@ pub struct Watch {
     pub traffic: Arc<Traffic>,
     /// What tells how long an answer took.
     pub clock: Arc<dyn Clock>,
+    /// Whether whoever asks has to show a token: then it matters where they are, and not by which name they ask.
+    pub authenticates: bool,
+    /// By which other nodes ask for this one, where that is a name.
+    pub own_name: Option<HostName>,
 }
 
 impl Watch {
@@ -33,7 +38,24 @@ impl Watch {
         }
         let elsewhere = patterns.len();
         patterns.push(ELSEWHERE);
-        Watch { places, elsewhere, traffic: Arc::new(Traffic::new(&patterns)), clock }
+        Watch {
+            places,
+            elsewhere,
+            traffic: Arc::new(Traffic::new(&patterns)),
+            clock,
+            authenticates: false,
+            own_name: None,
+        }
+    }
+
+    /// The same, where there is authentication.
+    pub fn authenticating(self, authenticates: bool) -> Watch {
+        Watch { authenticates, ..self }
+    }
+
+    /// The same, for a node that others ask for by a name.
+    pub fn known_as(self, own_name: Option<HostName>) -> Watch {
+        Watch { own_name, ..self }
     }
 
     /// A request has come.

@@ -42,16 +42,51 @@ pub struct ChangeSpec {
     pub format: Option<String>,
 }
 
+/// The way to a field of a document: `meta.version`.
+#[derive(Clone, Debug)]
+pub struct Path {
+    written: Box<str>,
+    segments: Box<[Box<str>]>,
+}
+
+impl Path {
+    /// Reads a dotted path.
+    pub fn parse(field: &str) -> Result<Path, ChangeError> {
+        let segments: Box<[Box<str>]> = field.split('.').map(Box::from).collect();
+        if segments.iter().any(|segment| segment.is_empty()) {
+            return Err(ChangeError::EmptySegment { field: excerpt(field) });
+        }
+        if segments.len() > MAX_SEGMENTS {
+            return Err(ChangeError::TooManySegments { field: excerpt(field) });
+        }
+        Ok(Path { written: field.into(), segments })
+    }
+
+    /// As it was written.
+    pub fn as_str(&self) -> &str {
+        &self.written
+    }
+
+    /// The JSON text of what a document has there, or nothing where the path leads nowhere. The body must be one JSON object
+    /// in UTF-8, nested at most `MAX_NESTING` deep; all of it is checked. Of a key that occurs twice the last value counts.
+    pub fn find<'b>(&self, body: &'b [u8]) -> Result<Option<&'b str>, ChangeError> {
+        // First of all, since the JSON parser does not look at the bytes of strings it skips.
+        let text =
+            std::str::from_utf8(body).map_err(|error| ChangeError::NotUtf8 { at: error.valid_up_to() })?;
+        if !text.trim_ascii_start().starts_with('{') {
+            return Err(ChangeError::NotAnObject { body: excerpt(text) });
+        }
+        if nesting::is_too_deep(body) {
+            return Err(ChangeError::TooDeep);
+        }
+        find::value_at(text, &self.segments).map_err(ChangeError::Json)
+    }
+}
+
 impl ChangeSpec {
     /// Checks the path and compiles the layout.
     pub fn compile(&self) -> Result<ChangeReader, ChangeError> {
-        let path: Box<[Box<str>]> = self.field.split('.').map(Box::from).collect();
-        if path.iter().any(|segment| segment.is_empty()) {
-            return Err(ChangeError::EmptySegment { field: excerpt(&self.field) });
-        }
-        if path.len() > MAX_SEGMENTS {
-            return Err(ChangeError::TooManySegments { field: excerpt(&self.field) });
-        }
+        let path = Path::parse(&self.field)?;
         let layout = match &self.format {
             None => None,
             // Its literal text would reach the `Flare-Revision` header of notifications.
@@ -60,7 +95,7 @@ impl ChangeSpec {
             }
             Some(format) => Some(Layout::compile(format)?),
         };
-        Ok(ChangeReader { field: self.field.as_str().into(), path, layout })
+        Ok(ChangeReader { path, layout })
     }
 }
 
@@ -84,15 +119,14 @@ impl ChangeSpec {
 /// Reads revisions by one `ChangeSpec`.
 #[derive(Clone, Debug)]
 pub struct ChangeReader {
-    field: Box<str>,
-    path: Box<[Box<str>]>,
+    path: Path,
     layout: Option<Layout>,
 }
 
 impl ChangeReader {
     /// The dotted path of the field.
     pub fn field(&self) -> &str {
-        &self.field
+        self.path.as_str()
     }
 
     /// The layout of its dates, or None for RFC 3339.
@@ -103,17 +137,8 @@ impl ChangeReader {
     /// The revision of a document. The body must be one JSON object in UTF-8, nested at most `MAX_NESTING`
     /// deep; all of it is checked. Of a key that occurs twice the last value counts.
     pub fn read(&self, body: &[u8]) -> Result<Revision, ChangeError> {
-        // First of all, since the JSON parser does not look at the bytes of strings it skips.
-        let text =
-            std::str::from_utf8(body).map_err(|error| ChangeError::NotUtf8 { at: error.valid_up_to() })?;
-        if !text.trim_ascii_start().starts_with('{') {
-            return Err(ChangeError::NotAnObject { body: excerpt(text) });
-        }
-        if nesting::is_too_deep(body) {
-            return Err(ChangeError::TooDeep);
-        }
-        let found = find::value_at(text, &self.path).map_err(ChangeError::Json)?;
-        let value = found.ok_or_else(|| ChangeError::Missing { field: excerpt(&self.field) })?;
+        let found = self.path.find(body)?;
+        let value = found.ok_or_else(|| ChangeError::Missing { field: excerpt(self.field()) })?;
         self.read_json(value)
     }
 
@@ -133,7 +158,7 @@ impl ChangeReader {
 
     /// The revision that a JSON value, known to be valid, stands for.
     fn read_json(&self, value: &str) -> Result<Revision, ChangeError> {
-        let bad = |fault| self.bad_value(format!("the field {:?}", excerpt(&self.field)), value, fault);
+        let bad = |fault| self.bad_value(format!("the field {:?}", excerpt(self.field())), value, fault);
         match value.as_bytes() {
             [b'"', ..] => {
                 let text = unquote(value).map_err(ChangeError::Json)?;

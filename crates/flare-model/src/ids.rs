@@ -57,6 +57,26 @@ opaque_id!(
     SessionId
 );
 
+impl ResourceId {
+    /// What the ids of consumers begin with.
+    pub const CONSUMER: &'static str = "con";
+}
+
+impl SubscriptionId {
+    /// What the ids of producers begin with.
+    pub const PRODUCER: &'static str = "prd";
+
+    /// Whether it is a producer's: those begin with a word of their own.
+    pub fn is_producer(&self) -> bool {
+        self.as_str().strip_prefix(Self::PRODUCER).is_some_and(|rest| rest.starts_with('_'))
+    }
+
+    /// The word for what has it.
+    pub fn kind(&self) -> &'static str {
+        if self.is_producer() { "producer" } else { "subscription" }
+    }
+}
+
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*

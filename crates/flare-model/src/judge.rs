@@ -22,12 +22,21 @@ pub enum Heard<'a> {
         /// It answers a second request, because the connection of the first broke: that one may have been processed, too.
         second: bool,
     },
-    /// Nothing: no answer came.
+    /// Nothing: no answer came, or not a whole one.
     Nothing {
+        /// The status of an answer that began and did not end; it decides nothing.
+        status: Option<u16>,
         /// What went wrong, in words.
         error: &'a str,
         /// Whether at least one byte of the request was written, so that the client may have processed it.
         sent: bool,
+    },
+    /// A sink has it.
+    Taken,
+    /// A sink will never take it.
+    Refused {
+        /// Why, in words.
+        error: &'a str,
     },
 }
 
@@ -72,10 +81,18 @@ pub fn judge(
             let excerpt = String::from_utf8_lossy(excerpt).into_owned();
             (Some(status), None, Some(excerpt).filter(|text| !text.is_empty()), true, second)
         }
-        Heard::Nothing { error, sent } => (None, Some(error.to_owned()), None, sent, sent),
+        Heard::Nothing { status, error, sent } => (status, Some(error.to_owned()), None, sent, sent),
+        Heard::Taken => return settled(Verdict::Delivered),
+        Heard::Refused { error } => {
+            // Trying again would change nothing; whoever mends it can have it replayed.
+            let trouble = Box::new(trouble(attempt, times, None, Some(error.to_owned()), None, false));
+            return settled(Verdict::GiveUp { doubtful: false, trouble });
+        }
     };
     let trouble = Box::new(trouble(attempt, times, status, error, response, unheard));
     let first_attempt_at = trouble.first_attempt_at;
+    // What an answer says is heard once it is there as a whole.
+    let status = status.filter(|_| matches!(heard, Heard::Answer { .. }));
     if is_gone(spec, attempt, status) {
         // Owed until someone resumes the subscription; nothing is sent before.
         let verdict = Verdict::Retry { due: times.ended, doubtful: sent, trouble };
@@ -91,6 +108,30 @@ pub fn judge(
     };
     let throttled = (status == Some(429) || !asked.is_zero()).then(|| asked.min(spec.retry.longest()));
     Judgement { verdict, gone: false, throttled }
+}
+
+/// The word for what was given up because of its age.
+pub const TOO_OLD: &str = "ttl";
+
+/// What became too old before its turn came is given up untried. What somebody asked for again is not: they know its age.
+pub fn too_old(spec: &Spec, attempt: &Attempt, accepted_at: Timestamp, now: Timestamp) -> Option<Verdict> {
+    let is_over = spec.ttl.is_some_and(|ttl| now.since(accepted_at) > ttl);
+    if !is_over || attempt.replay != 0 {
+        return None;
+    }
+    let trouble = Trouble {
+        attempts: attempt.attempts,
+        first_attempt_at: attempt.first_attempt_at.unwrap_or(now),
+        last_attempt_at: now,
+        action: attempt.action,
+        status: None,
+        error: Some(TOO_OLD.to_owned()),
+        response: None,
+        unheard: attempt.unheard,
+        has: None,
+        lent: None,
+    };
+    Some(Verdict::GiveUp { doubtful: false, trouble: Box::new(trouble) })
 }
 
 /// What is remembered of an attempt that the client did not take. `unheard`: it was sent, or was sent first, and no answer
@@ -113,6 +154,7 @@ fn trouble(
         response,
         unheard: attempt.unheard || unheard,
         has: None,
+        lent: None,
     }
 }
 
@@ -123,7 +165,9 @@ fn settled(verdict: Verdict) -> Judgement {
 /// A 410 speaks of the client as a whole only where its url has nothing of the document in it, and where it was not told
 /// of an end.
 fn is_gone(spec: &Spec, attempt: &Attempt, status: Option<u16>) -> bool {
-    status == Some(410) && attempt.action != Action::Delete && spec.target(attempt.action).url.is_static()
+    status == Some(410)
+        && attempt.action != Action::Delete
+        && spec.target(attempt.action).is_some_and(|target| target.url.is_static())
 }
 
 /// `Retry-After`, where it means something.
@@ -161,6 +205,7 @@ mod tests {
             maximum_timeout: Duration::from_secs(60),
             default_concurrency: 10,
             maximum_concurrency: 100,
+            maximum_ttl: Duration::from_secs(3600),
         };
         check(&draft, &resource, &limits).unwrap()
     }
@@ -204,9 +249,10 @@ mod tests {
         use Action::{Create, Delete, Update};
         let told = spec(json!({"url": "http://client.test/hook"}));
         let each = spec(json!({"url": "http://client.test/users/{id}"}));
-        let refused = Heard::Nothing { error: "connection refused", sent: false };
-        let silent = Heard::Nothing { error: "no answer in time", sent: true };
+        let refused = Heard::Nothing { status: None, error: "connection refused", sent: false };
+        let silent = Heard::Nothing { status: None, error: "no answer in time", sent: true };
         let second = |status| Heard::Answer { status, retry_after: None, excerpt: b"no", second: true };
+        let cut = |status| Heard::Nothing { status: Some(status), error: "no end of the body", sent: true };
         let throttled = |seconds| Some(Duration::from_secs(seconds));
         // Settings, action, attempts so far, what was heard: the verdict, whether it is gone, how long it is left alone.
         let table = [
@@ -224,6 +270,10 @@ mod tests {
             (&told, Update, 2, refused, "give up", false, None),
             (&told, Update, 0, silent, "retry in 10s in doubt", false, None),
             (&told, Update, 2, silent, "give up in doubt", false, None),
+            (&told, Create, 0, cut(200), "retry in 10s in doubt", false, None),
+            (&told, Create, 0, cut(410), "retry in 10s in doubt", false, None),
+            (&told, Create, 0, cut(422), "retry in 10s in doubt", false, None),
+            (&told, Create, 0, cut(429), "retry in 10s in doubt", false, None),
             // Gone is who says so of itself, not of a document, and not when told of the end of one.
             (&told, Create, 0, answer(410), "retry in 0s in doubt", true, None),
             (&told, Update, 2, answer(410), "retry in 0s in doubt", true, None),
@@ -237,6 +287,11 @@ mod tests {
             (&told, Update, 0, later(500, "30"), "retry in 10s in doubt", false, None),
             (&told, Update, 0, later(503, "soon"), "retry in 10s in doubt", false, None),
             (&told, Update, 2, later(429, "30"), "give up in doubt", false, throttled(30)),
+            // What a sink says: it has it, or never takes it, however often it is tried.
+            (&told, Create, 0, Heard::Taken, "delivered", false, None),
+            (&told, Update, 2, Heard::Taken, "delivered", false, None),
+            (&told, Create, 0, Heard::Refused { error: "too large" }, "give up", false, None),
+            (&told, Update, 1, Heard::Refused { error: "nothing is bound" }, "give up", false, None),
         ];
         for (spec, action, attempts, heard, verdict, gone, throttled) in table {
             let times = Times { began: BEGAN, ended: ENDED, by_the_wall: ENDED };
@@ -271,12 +326,14 @@ mod tests {
         let first = remembered(0, answer(500));
         assert_eq!((first.attempts, first.first_attempt_at, first.last_attempt_at), (1, BEGAN, BEGAN));
         assert_eq!((first.status, first.error, first.response.as_deref()), (Some(500), None, Some("no")));
-        let second = remembered(1, Heard::Nothing { error: "reset", sent: true });
+        let second = remembered(1, Heard::Nothing { status: None, error: "reset", sent: true });
         assert_eq!(
             (second.attempts, second.first_attempt_at.millis(), second.last_attempt_at),
             (2, 50_000, BEGAN)
         );
         assert_eq!((second.status, second.error.as_deref(), second.response), (None, Some("reset"), None));
+        let cut = remembered(0, Heard::Nothing { status: Some(200), error: "no end", sent: true });
+        assert_eq!((cut.status, cut.error.as_deref(), cut.unheard), (Some(200), Some("no end"), true));
     }
 
     #[test]
@@ -291,9 +348,9 @@ mod tests {
             (second(500), false, true),
             (second(422), false, true),
             (answer(422), false, false),
-            (Heard::Nothing { error: "reset", sent: true }, false, true),
-            (Heard::Nothing { error: "connection refused", sent: false }, false, false),
-            (Heard::Nothing { error: "connection refused", sent: false }, true, true),
+            (Heard::Nothing { status: None, error: "reset", sent: true }, false, true),
+            (Heard::Nothing { status: None, error: "connection refused", sent: false }, false, false),
+            (Heard::Nothing { status: None, error: "connection refused", sent: false }, true, true),
         ] {
             let attempt = Attempt { unheard: before, ..attempt(Action::Update, 0) };
             let judged = judge(&spec, &attempt, &heard, times, || 0.5);
@@ -304,6 +361,26 @@ mod tests {
             };
             assert_eq!(story.unheard, unheard, "{heard:?} {before}");
         }
+    }
+
+    #[test]
+    fn what_is_too_old_when_its_turn_comes_is_given_up_untried_unless_somebody_asked_for_it() {
+        let accepted = Timestamp::from_millis(0);
+        let within = |ttl: Option<u64>| Spec {
+            ttl: ttl.map(Duration::from_millis),
+            ..spec(json!({"url": "http://client.test/hook"}))
+        };
+        let at = |ttl, replay, now| {
+            let attempt = Attempt { replay, ..attempt(Action::Create, 0) };
+            too_old(&within(ttl), &attempt, accepted, Timestamp::from_millis(now))
+        };
+        assert_eq!(at(None, 0, i64::MAX), None);
+        assert_eq!(at(Some(100), 0, 100), None);
+        assert_eq!(at(Some(100), 7, 101), None, "a replay");
+        let Some(Verdict::GiveUp { doubtful: false, trouble }) = at(Some(100), 0, 101) else {
+            panic!("it is too old")
+        };
+        assert_eq!((trouble.attempts, trouble.error.as_deref()), (0, Some("ttl")));
     }
 
     #[test]

@@ -23,11 +23,29 @@ pub enum Bug {
     LateAnswerSettles,
     /// A lane that goes to another thread loses what waits in it.
     ShardsDropStanding,
+    /// The ledger takes records under any epoch.
+    FencingRemoved,
+    /// A node whose lease is over keeps what it had until a renewal is refused.
+    RenewedAfterExpiry,
+    /// The coordinator renews whatever session there is of the name.
+    RenewedByName,
+    /// Epochs are given out by the coordinator.
+    EpochFromCoordinator,
+    /// A node looks at nothing that it was not rung for.
+    NoPoll,
+    /// What another node changed about a subscription is not taken over.
+    CatalogChangeMissed,
+    /// The store lets anybody remove what nobody needs, under any epoch.
+    StaleSweeper,
+    /// An attempt goes on though its unit was cut.
+    AttemptNotCut,
+    /// A change of the node's own is put behind what it knows of a lane, whatever others wrote between.
+    TailOverGap,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 8] = [
+    pub const ALL: [Bug; 17] = [
         Bug::MarkFalls,
         Bug::SweepStandsStill,
         Bug::CursorBeforeRecord,
@@ -36,6 +54,15 @@ impl Bug {
         Bug::FilterForgotten,
         Bug::LateAnswerSettles,
         Bug::ShardsDropStanding,
+        Bug::FencingRemoved,
+        Bug::RenewedAfterExpiry,
+        Bug::RenewedByName,
+        Bug::EpochFromCoordinator,
+        Bug::NoPoll,
+        Bug::CatalogChangeMissed,
+        Bug::StaleSweeper,
+        Bug::AttemptNotCut,
+        Bug::TailOverGap,
     ];
 
     /// Whether it is planted on this thread.

@@ -1,14 +1,22 @@
-//! A resource: what is tracked. A draft comes in from a user; a checked, compiled resource goes out.
+//! A resource: what is tracked. A draft comes in from a user; a checked, compiled resource goes out. A consumer is a resource
+//! without HTTP: the same lanes and documents, which its messages name, and no endpoint.
+
+use std::borrow::Cow;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+use crate::access::Account;
 use crate::change::{ChangeReader, ChangeSpec};
+use crate::consumer::Consumer;
 use crate::ids::{LaneId, MAX_LANES, ResourceId, ResourceNumber, lane_of};
 use crate::invalid::Invalid;
 use crate::pattern::Pattern;
+use crate::revision::Revision;
 use crate::time::Timestamp;
+use crate::url::percent;
 
 /// What a user says to create a resource.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -48,13 +56,29 @@ pub struct Resource {
     pub view: ResourceView,
     /// As the log counts it.
     pub number: ResourceNumber,
-    /// Its endpoint.
-    pub pattern: Pattern,
-    /// How to read a revision.
-    pub change: ChangeReader,
-    /// Which segments of a document's path are wildcards.
-    wildcard_segments: Vec<usize>,
+    /// Whose it is.
+    pub account: Account,
+    /// What its documents are said by.
+    origin: Origin,
 }
+
+/// What the documents of a resource are said by.
+#[derive(Clone, Debug)]
+enum Origin {
+    /// Whoever puts them under their urls.
+    Endpoint {
+        pattern: Pattern,
+        /// How to read a revision.
+        change: ChangeReader,
+        /// Which segments of a document's path are wildcards.
+        wildcard_segments: Vec<usize>,
+    },
+    /// Messages of a source, by the names in them.
+    Consumer(Arc<Consumer>),
+}
+
+/// The wildcards of a consumer: the name of a document is its one.
+static NAMES: std::sync::LazyLock<[String; 1]> = std::sync::LazyLock::new(|| ["id".to_owned()]);
 
 impl ResourceDraft {
     /// Checks everything a user can get wrong.
@@ -86,12 +110,97 @@ impl Resource {
             .filter(|(_, segment)| segment.starts_with('{'))
             .map(|(at, _)| at)
             .collect();
-        Ok(Resource { view, number, pattern, change, wildcard_segments })
+        let origin = Origin::Endpoint { pattern, change, wildcard_segments };
+        Ok(Resource { view, number, account: Account::default(), origin })
+    }
+
+    /// A consumer: a resource without HTTP. Where others have their endpoint it has a word for its source.
+    pub fn of_consumer(
+        id: ResourceId,
+        number: ResourceNumber,
+        consumer: Consumer,
+        lanes: u16,
+        created_at: Timestamp,
+    ) -> Resource {
+        let change = consumer.draft.payload.revision.clone();
+        let view = ResourceView {
+            id,
+            endpoint: consumer.label(),
+            change: change.unwrap_or(ChangeSpec { field: String::new(), format: None }),
+            lanes,
+            created_at,
+        };
+        Resource { view, number, account: Account::default(), origin: Origin::Consumer(Arc::new(consumer)) }
+    }
+
+    /// The same, of an account.
+    pub fn of(self, account: Account) -> Resource {
+        Resource { account, ..self }
     }
 
     /// Its id.
     pub fn id(&self) -> &ResourceId {
         &self.view.id
+    }
+
+    /// Its endpoint; a consumer has none.
+    pub fn pattern(&self) -> Option<&Pattern> {
+        match &self.origin {
+            Origin::Endpoint { pattern, .. } => Some(pattern),
+            Origin::Consumer(_) => None,
+        }
+    }
+
+    /// What it is where it is a consumer.
+    pub fn consumer(&self) -> Option<&Arc<Consumer>> {
+        match &self.origin {
+            Origin::Endpoint { .. } => None,
+            Origin::Consumer(consumer) => Some(consumer),
+        }
+    }
+
+    /// The word for what it is.
+    pub fn kind(&self) -> &'static str {
+        if self.consumer().is_some() { "consumer" } else { "resource" }
+    }
+
+    /// Whether every message of it is passed on as it is.
+    pub fn is_raw(&self) -> bool {
+        self.consumer().is_some_and(|consumer| consumer.is_raw())
+    }
+
+    /// How to read a revision; `None` for a consumer whose messages have none.
+    pub fn change(&self) -> Option<&ChangeReader> {
+        match &self.origin {
+            Origin::Endpoint { change, .. } => Some(change),
+            Origin::Consumer(consumer) => consumer.reader.revision(),
+        }
+    }
+
+    /// The names of its wildcards.
+    pub fn wildcards(&self) -> &[String] {
+        match &self.origin {
+            Origin::Endpoint { pattern, .. } => pattern.wildcards(),
+            Origin::Consumer(_) => &*NAMES,
+        }
+    }
+
+    /// Where it is, as a URI.
+    pub fn uri(&self) -> String {
+        match &self.origin {
+            // Braces have no place in a URI.
+            Origin::Endpoint { .. } => self.view.endpoint.replace('{', "%7B").replace('}', "%7D"),
+            Origin::Consumer(_) => format!("/consumers/{}", self.view.id),
+        }
+    }
+
+    /// What a client is told a document is called: its url or name; of messages that are passed on as they are the position in
+    /// their source. Flare keeps those as the revisions of one document for each partition, so that they stay in order.
+    pub fn name<'d>(&self, url: &'d str, revision: &'d Revision) -> &'d str {
+        match revision {
+            Revision::Date(date) if self.is_raw() => date.text(),
+            _ => url,
+        }
     }
 
     /// The lane of one of its documents.
@@ -105,14 +214,26 @@ impl Resource {
         (0..self.view.lanes).map(move |index| LaneId { resource, index: index as u8 })
     }
 
-    /// The values of the wildcards in a document's normalised url, raw as they stand there.
-    pub fn values<'u>(&self, url: &'u str) -> Values<'u> {
-        let mut wanted = self.wildcard_segments.iter();
-        let mut next = wanted.next();
+    /// The values of the wildcards in a document's normalised url, raw as they stand there; for a consumer the name of a
+    /// document, written as a segment would be.
+    pub fn values<'u>(&self, name: &'u str) -> Values<'u> {
         let mut values = Values::new();
-        for (at, segment) in path_segments(url).enumerate() {
+        let Origin::Endpoint { wildcard_segments, .. } = &self.origin else {
+            values.push(match name.contains('%') {
+                false => Cow::Borrowed(name),
+                true => {
+                    let mut escaped = String::with_capacity(name.len() + 8);
+                    percent::insert_text(name, &mut escaped);
+                    Cow::Owned(escaped)
+                }
+            });
+            return values;
+        };
+        let mut wanted = wildcard_segments.iter();
+        let mut next = wanted.next();
+        for (at, segment) in path_segments(name).enumerate() {
             if next == Some(&at) {
-                values.push(segment);
+                values.push(Cow::Borrowed(segment));
                 next = wanted.next();
             }
         }
@@ -121,7 +242,7 @@ impl Resource {
 }
 
 /// What the wildcards stand for in one url: few, and asked for with every delivery, so that most need no memory of their own.
-pub type Values<'u> = SmallVec<[&'u str; 6]>;
+pub type Values<'u> = SmallVec<[Cow<'u, str>; 6]>;
 
 /// The segments of an absolute url's path.
 fn path_segments(url: &str) -> impl Iterator<Item = &str> {

@@ -2,6 +2,7 @@
 //! again after a while that grows and varies; until then everyone hears at once that it is not there.
 
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +10,9 @@ use flare_provider::{ErrorKind, ProviderError, Result};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Statement};
+use tokio_postgres::{AsyncMessage, Client, Statement};
 
+use crate::Options;
 use crate::error::{self, Work};
 use crate::tls::MakeRustls;
 
@@ -25,6 +27,16 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// How often a connection without traffic is probed by the kernel.
 const KEEPALIVE: Duration = Duration::from_secs(10);
+
+/// So long the server waits at most for the next statement of a transaction. A node that is suspended or cut off in the middle of one holds
+/// lanes, feeds and numbers that all others need: they would wait for as long as it is away.
+const IDLE: Duration = Duration::from_secs(2);
+
+/// How often, and how many times, the server looks for a node that says nothing: one that was cut off does not say that it left.
+const SERVER_KEEPALIVE: (Duration, u32) = (Duration::from_secs(10), 3);
+
+/// Who hears what a session is notified of.
+pub(crate) type Hears = Arc<dyn Fn(Option<&str>) + Send + Sync>;
 
 /// Opens sessions.
 pub(crate) struct Connector {
@@ -88,6 +100,28 @@ pub(crate) struct Way {
     pub fatal: Arc<dyn Fn(ProviderError) + Send + Sync>,
 }
 
+impl Way {
+    /// As the options of a store have it.
+    pub fn of(options: &Options) -> Result<Way> {
+        let config = options.url.parse().map_err(|error: tokio_postgres::Error| {
+            // Its text names the part that is wrong, and never the password.
+            ProviderError::new(ErrorKind::Unsupported, OPERATION, format!("the url of PostgreSQL: {error}"))
+        });
+        let mut config: tokio_postgres::Config = config?;
+        config.ssl_mode(options.tls.ssl_mode());
+        Ok(Way {
+            config,
+            tls: options.tls.connector()?,
+            schema: options.schema.clone(),
+            connect_timeout: options.connect_timeout,
+            statement_timeout: options.statement_timeout,
+            tcp_user_timeout: options.tcp_user_timeout,
+            seed: options.seed,
+            fatal: options.fatal.clone(),
+        })
+    }
+}
+
 impl Connector {
     pub fn new(way: Way, handle: Handle) -> Connector {
         let Way {
@@ -109,12 +143,18 @@ impl Connector {
         // By SET and not as parameters of the connection, which poolers refuse. Every statement goes by a key; a plan that
         // was made while a table was nearly empty would otherwise read all of it until statistics are gathered.
         let setup = format!(
-            "SET search_path = {}; SET statement_timeout = {}; SET enable_seqscan = off; SET enable_hashjoin = off;
-             SET enable_mergejoin = off; SET jit = off; SET default_transaction_isolation = 'read committed';
+            "SET search_path = {}; SET statement_timeout = {}; SET idle_in_transaction_session_timeout = {};
+             SET tcp_keepalives_idle = {}; SET tcp_keepalives_interval = {}; SET tcp_keepalives_count = {};
+             SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
+             SET jit = off; SET default_transaction_isolation = 'read committed';
              SELECT set_config('synchronous_commit', 'on', false)
              WHERE current_setting('synchronous_commit') = 'off'",
             quoted(&schema),
-            statement_timeout.as_millis()
+            statement_timeout.as_millis(),
+            IDLE.as_millis(),
+            SERVER_KEEPALIVE.0.as_secs(),
+            SERVER_KEEPALIVE.0.as_secs(),
+            SERVER_KEEPALIVE.1,
         );
         let trouble = Mutex::new(Trouble { failures: 0, waiting: None, chance: seed });
         Connector {
@@ -131,10 +171,19 @@ impl Connector {
 
     /// A new session; at once an error while the server is left alone.
     pub async fn connect(self: &Arc<Self>) -> Result<Session> {
+        self.connect_with(None).await
+    }
+
+    /// The same, and what it is notified of goes to `heard`; `None` when it has ended.
+    pub async fn connect_to_listen(self: &Arc<Self>, heard: Hears) -> Result<Session> {
+        self.connect_with(Some(heard)).await
+    }
+
+    async fn connect_with(self: &Arc<Self>, heard: Option<Hears>) -> Result<Session> {
         if let Some(why) = &self.trouble.lock().waiting {
             return Err(unreachable(why));
         }
-        match tokio::time::timeout(self.timeout, self.try_connect()).await {
+        match tokio::time::timeout(self.timeout, self.try_connect(heard)).await {
             Ok(Ok(session)) => {
                 self.trouble.lock().failures = 0;
                 Ok(session)
@@ -152,12 +201,27 @@ impl Connector {
         }
     }
 
-    async fn try_connect(&self) -> Work<Session> {
-        let (client, connection) = self.config.connect(self.tls.clone()).await?;
+    async fn try_connect(&self, heard: Option<Hears>) -> Work<Session> {
+        let (client, mut connection) = self.config.connect(self.tls.clone()).await?;
         // It ends with the session, or with the runtime; whoever asks on it then hears why.
         self.handle.spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(error = %error, "a connection to PostgreSQL has ended");
+            loop {
+                match poll_fn(|context| connection.poll_message(context)).await {
+                    Some(Ok(AsyncMessage::Notification(said))) => {
+                        if let Some(heard) = &heard {
+                            heard(Some(said.payload()));
+                        }
+                    }
+                    Some(Ok(_notice)) => {}
+                    Some(Err(error)) => {
+                        tracing::debug!(error = %error, "a connection to PostgreSQL has ended");
+                        break;
+                    }
+                    None => break,
+                }
+            }
+            if let Some(heard) = &heard {
+                heard(None);
             }
         });
         client.batch_execute(&self.setup).await?;
@@ -215,10 +279,11 @@ impl Connector {
     }
 }
 
-/// Which history of itself the server writes: a standby that takes over begins another one.
+/// Which history of itself the server writes: a standby that takes over begins another one. By what it writes now: its last
+/// checkpoint may be of before. A standby that has not taken over yet refuses to say, and is waited for.
 pub(crate) async fn timeline(client: &Client) -> Work<i64> {
-    let row = client.query_one("SELECT timeline_id::bigint FROM pg_control_checkpoint()", &[]).await?;
-    Ok(row.try_get(0)?)
+    let ask = "SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint";
+    Ok(client.query_one(ask, &[]).await?.try_get(0)?)
 }
 
 /// A name as SQL takes it, whatever is in it.

@@ -2,6 +2,7 @@
 //! feeds. Everything runs on the engine's own threads, to its end, whoever still listens.
 
 use std::future::Future;
+use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -11,23 +12,37 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use crate::committing::Committers;
-use crate::error::{self, Work};
+use crate::error::{self, Work, WorkError};
 use crate::pool::{Begin, Borrowed, Pool};
 use crate::recording::Recorder;
 
 /// What the contracts work with.
 pub(crate) struct Engine {
-    pub handle: Handle,
-    pub pool: Arc<Pool>,
+    pub runner: Runner,
     pub committers: Committers,
     pub recorder: Recorder,
     pub witness: Arc<Watch>,
-    pub incarnation: u64,
     /// Rung when something was left behind that has to be removed.
     pub leavings: Arc<Notify>,
 }
 
-impl Engine {
+/// What asks and changes is the same for all contracts.
+impl Deref for Engine {
+    type Target = Runner;
+
+    fn deref(&self) -> &Runner {
+        &self.runner
+    }
+}
+
+/// Runs what is asked on the engine's threads, each time with a session out of a pool.
+#[derive(Clone)]
+pub(crate) struct Runner {
+    pub handle: Handle,
+    pub pool: Arc<Pool>,
+}
+
+impl Runner {
     /// Runs work on the engine's threads.
     async fn run<T: Send + 'static>(
         &self,
@@ -56,6 +71,29 @@ impl Engine {
         self.run(operation, async move {
             let session = pool.get().await.map_err(|error| told(operation, error))?;
             question(Arc::new(session)).await.map_err(|error| error.told(operation))
+        })
+        .await
+    }
+
+    /// Does something by a single statement, which is a transaction of its own. Where the answer does not come nobody knows.
+    pub async fn write<T, F>(
+        &self,
+        operation: &'static str,
+        change: impl FnOnce(Arc<Borrowed>) -> F + Send + 'static,
+    ) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Work<T>> + Send + 'static,
+    {
+        let pool = self.pool.clone();
+        self.run(operation, async move {
+            let session = pool.get().await.map_err(|error| told(operation, error))?;
+            change(Arc::new(session)).await.map_err(|error| match error {
+                WorkError::Server(error) if error::may_be_done(&error) => {
+                    error::unknown(operation).because(error)
+                }
+                error => error.told(operation),
+            })
         })
         .await
     }

@@ -1,7 +1,7 @@
 //! Errors: what the server or the way to it said comes in; what the caller should do goes out.
 
 use flare_provider::{ErrorKind, ProviderError};
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{DbError, Severity, SqlState};
 
 /// Why some work was not done.
 #[derive(Debug)]
@@ -63,6 +63,17 @@ fn kind(error: &tokio_postgres::Error) -> ErrorKind {
         _ if *state == SqlState::READ_ONLY_SQL_TRANSACTION => ErrorKind::Unavailable,
         _ => ErrorKind::Internal,
     }
+}
+
+/// Whether a statement that was asked to commit may be done although it failed: the answer did not come, or the server said it
+/// as it hung up.
+pub(crate) fn may_be_done(error: &tokio_postgres::Error) -> bool {
+    error.as_db_error().is_none_or(ends_the_session)
+}
+
+/// Whether the server said it as it hung up: then it may stand for any of the statements under way.
+pub(crate) fn ends_the_session(said: &DbError) -> bool {
+    matches!(said.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
 }
 
 /// What is stored does not make sense.

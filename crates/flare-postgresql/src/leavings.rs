@@ -50,8 +50,10 @@ async fn slice(pool: &Arc<Pool>) -> Work<bool> {
     let column = if kind == "lane" { "lane" } else { "feed" };
     let mut left = SLICE;
     for table in tables {
+        // Where a table is in partitions, each has the same places: only the lane or feed says which is meant.
         let delete = format!(
-            "DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {column} = $1 LIMIT $2))"
+            "DELETE FROM {table} WHERE {column} = $1
+             AND ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {column} = $1 LIMIT $2))"
         );
         left -= session.client.execute(&delete, &[&key, &left]).await? as i64;
     }

@@ -6,17 +6,21 @@
 //! write            → recording.rs  → ledger/write.rs: one statement, the fence in it
 //! create, open ... → engine.rs → pool.rs: a transaction of its own
 //! get, scan ...    → engine.rs → pool.rs: one statement, and so one snapshot
+//! grant, ring ...  → coordination/: for several nodes, in the same database
 //!                     connect.rs opens sessions, and asks what became of a commit whose answer was lost
 //! ```
 //! `migrations/` has the schema and says why it is as it is. What is absent: retries of calls, timing and counting, which
 //! are a wrapper's. A lost connection is made anew, and its callers hear that the store is not there, or that nobody knows.
 
+mod acts;
 mod catalog;
 mod committing;
 mod connect;
+mod coordination;
 mod documents;
 mod engine;
 mod error;
+mod intake;
 mod leavings;
 mod ledger;
 mod migrations;
@@ -24,6 +28,7 @@ mod numbers;
 mod pool;
 mod recording;
 mod tls;
+pub mod upkeep;
 
 use std::fmt;
 use std::sync::{Arc, mpsc};
@@ -33,11 +38,14 @@ use flare_provider::{ErrorKind, ProviderError, Result, Store};
 use parking_lot::Mutex;
 use tokio::runtime::Runtime;
 
+pub use coordination::Coordination;
+pub use migrations::{Applied, Migration};
 pub use tls::Tls;
 
 use committing::{Committers, Tools};
 use connect::{Connector, Session, Way};
-use engine::{Engine, Watch};
+use coordination::Parts;
+use engine::{Engine, Runner, Watch};
 use error::Work;
 use pool::Pool;
 use recording::Recorder;
@@ -65,6 +73,10 @@ pub struct Options {
     pub statement_timeout: Duration,
     /// When a server that vanished is noticed.
     pub tcp_user_timeout: Duration,
+    /// How often it is looked for what a notification would have told.
+    pub poll_interval: Duration,
+    /// Whether this process is to coordinate with others: some connections are kept for that.
+    pub coordinates: bool,
     /// Whether it is encrypted.
     pub tls: Tls,
     /// A server of another timeline may lack what was answered: then it is another log.
@@ -90,6 +102,8 @@ impl Options {
             connect_timeout: Duration::from_secs(5),
             statement_timeout: Duration::from_secs(30),
             tcp_user_timeout: Duration::from_secs(10),
+            poll_interval: Duration::from_secs(1),
+            coordinates: false,
             tls: Tls::Prefer,
             lossy_failover: false,
             alone: false,
@@ -109,6 +123,7 @@ impl fmt::Debug for Options {
 /// An open store. Dropping it closes it.
 pub struct Postgresql {
     engine: Arc<Engine>,
+    coordinating: Coordinating,
     runtime: Mutex<Option<Runtime>>,
 }
 
@@ -131,7 +146,9 @@ impl Postgresql {
             let _nobody_waits = tell.send(start(options, handle).await);
         });
         match told.recv() {
-            Ok(Ok(engine)) => Ok(Postgresql { engine: Arc::new(engine), runtime: Mutex::new(Some(runtime)) }),
+            Ok(Ok((engine, coordinating))) => {
+                Ok(Postgresql { engine: Arc::new(engine), coordinating, runtime: Mutex::new(Some(runtime)) })
+            }
             Ok(Err(error)) => {
                 runtime.shutdown_background();
                 Err(error)
@@ -146,7 +163,22 @@ impl Postgresql {
     /// The engine through its contracts. After `close` every call is `Unavailable`, or nobody knows what became of it.
     pub fn store(&self) -> Store {
         let engine = &self.engine;
-        Store { catalog: engine.clone(), documents: engine.clone(), ledger: engine.clone() }
+        Store {
+            catalog: engine.clone(),
+            documents: engine.clone(),
+            ledger: engine.clone(),
+            acts: engine.clone(),
+            intake: engine.clone(),
+        }
+    }
+
+    /// The coordinator and the doorbell of the cluster of this name, in the same schema. Each call is another participant; what
+    /// it does in the background ends with the last clone.
+    pub fn coordination(&self, name: &str) -> Coordination {
+        let Coordinating { connector, runner, schema, poll_interval, connect_timeout, ping } =
+            self.coordinating.clone();
+        let name = name.to_owned();
+        Coordination::start(Parts { connector, runner, schema, name, poll_interval, connect_timeout, ping })
     }
 
     /// Ends the connections. What is under way may be written, or may not; a second call finds nothing to do.
@@ -163,32 +195,49 @@ impl Drop for Postgresql {
     }
 }
 
-async fn start(options: Options, handle: tokio::runtime::Handle) -> Result<Engine> {
-    let config: tokio_postgres::Config = options.url.parse().map_err(|error: tokio_postgres::Error| {
-        // Its text names the part that is wrong, and never the password.
-        ProviderError::new(ErrorKind::Unsupported, OPERATION, format!("the url of PostgreSQL: {error}"))
-    })?;
-    let mut config = config;
-    config.ssl_mode(options.tls.ssl_mode());
-    let way = Way {
-        config,
-        tls: options.tls.connector()?,
-        schema: options.schema.clone(),
-        connect_timeout: options.connect_timeout,
-        statement_timeout: options.statement_timeout,
-        tcp_user_timeout: options.tcp_user_timeout,
-        seed: options.seed,
-        fatal: options.fatal.clone(),
-    };
-    let connector = Arc::new(Connector::new(way, handle.clone()));
+/// What coordination is made of.
+#[derive(Clone)]
+struct Coordinating {
+    connector: Arc<Connector>,
+    runner: Runner,
+    schema: String,
+    poll_interval: Duration,
+    connect_timeout: Duration,
+    ping: Duration,
+}
+
+/// The longest time between two looks whether the connection that listens is still there.
+const PING: Duration = Duration::from_secs(5);
+
+/// With fewer connections, those who coordinate share them with everybody.
+const FEW: usize = 8;
+
+/// How many connections are for nobody but those who coordinate, beside the one that listens.
+const COORDINATE: usize = 2;
+
+async fn start(options: Options, handle: tokio::runtime::Handle) -> Result<(Engine, Coordinating)> {
+    let connector = Arc::new(Connector::new(Way::of(&options)?, handle.clone()));
     let session = connector.connect().await?;
     let begun = begin(&session, &options).await.map_err(|error| error.told(OPERATION))?;
     if options.lossy_failover {
         connector.expect_timeline(begun.timeline);
     }
     drop(session);
-    let sessions = options.connections.saturating_sub(options.committers + 1).max(2);
+    let apart = options.coordinates && options.connections >= FEW;
+    let kept = usize::from(options.coordinates) + if apart { COORDINATE } else { 0 };
+    let sessions = options.connections.saturating_sub(options.committers + 1 + kept).max(1);
     let pool = Arc::new(Pool::new(connector.clone(), sessions));
+    let runner = Runner { handle: handle.clone(), pool: pool.clone() };
+    // A renewal does not wait for whoever reads much.
+    let others = if apart { Arc::new(Pool::new(connector.clone(), COORDINATE)) } else { pool.clone() };
+    let coordinating = Coordinating {
+        connector: connector.clone(),
+        runner: Runner { handle: handle.clone(), pool: others },
+        schema: options.schema,
+        poll_interval: options.poll_interval,
+        connect_timeout: options.connect_timeout,
+        ping: options.tcp_user_timeout.min(PING),
+    };
     let witness = Arc::new(Watch::default());
     let tools = Tools {
         connector: connector.clone(),
@@ -198,11 +247,27 @@ async fn start(options: Options, handle: tokio::runtime::Handle) -> Result<Engin
         fatal: options.fatal,
     };
     let leavings = Arc::new(tokio::sync::Notify::new());
-    handle.spawn(leavings::run(pool.clone(), leavings.clone()));
+    handle.spawn(leavings::run(pool, leavings.clone()));
     let committers = Committers::start(options.committers.max(1), options.queue_bytes, &tools, &handle);
     let recorder = Recorder::start(connector, begun.incarnation, &handle);
-    let incarnation = begun.incarnation;
-    Ok(Engine { handle, pool, committers, recorder, witness, incarnation, leavings })
+    Ok((Engine { runner, committers, recorder, witness, leavings }, coordinating))
+}
+
+/// A server on another timeline than the last one may lack what was answered: then it is another log, and whoever owns feeds of the
+/// old one writes no more of them. Within a transaction, so that of several that begin at once one does it.
+async fn compare_timeline(session: &Session, timeline: i64) -> Work<()> {
+    let known = numbers::lock(session, "timeline").await? as i64;
+    if known == timeline {
+        return Ok(());
+    }
+    numbers::set(session, "timeline", timeline as u64).await?;
+    if known != 0 {
+        tracing::error!(known, timeline, "PostgreSQL is on another timeline: what was answered may be lost");
+        numbers::next(session, "incarnation").await?;
+        let epoch = numbers::next(session, "epoch").await? as i64;
+        session.client.execute("UPDATE feeds SET epoch = $1", &[&epoch]).await?;
+    }
+    Ok(())
 }
 
 /// What a process finds as it begins.
@@ -223,19 +288,10 @@ async fn begin(session: &Session, options: &Options) -> Work<Begun> {
     let mut timeline = 0;
     if options.lossy_failover {
         timeline = connect::timeline(&session.client).await?;
-        let known = numbers::get(session, "timeline").await? as i64;
-        if known != timeline {
-            let anew = "UPDATE numbers SET value = CASE name WHEN 'timeline' THEN $1
-                        ELSE value + CASE WHEN $2 THEN 1 ELSE 0 END END WHERE name IN ('timeline', 'incarnation')";
-            session.client.execute(anew, &[&timeline, &(known != 0)]).await?;
-            if known != 0 {
-                tracing::error!(
-                    known,
-                    timeline,
-                    "PostgreSQL is on another timeline: what was answered may be lost"
-                );
-            }
-        }
+        session.client.batch_execute("BEGIN").await?;
+        let compared = compare_timeline(session, timeline).await;
+        session.client.batch_execute(if compared.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
+        compared?;
     }
     let mut writer = None;
     if options.alone {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use flare_model::document::{Document, Outcome, Write};
-use flare_model::ids::{LaneId, Ordinal, Seq};
+use flare_model::ids::{LaneId, Ordinal, ResourceNumber, Seq};
 use flare_model::time::Timestamp;
 use roaring::RoaringTreemap;
 
@@ -15,10 +15,21 @@ use crate::error::Result;
 pub struct Committed {
     /// What to tell the origin. Whatever it is, the row it was compared with is durable.
     pub outcome: Outcome,
+    /// The newest change of its lane as this write found it, those of the same commit before it included.
+    pub before: Seq,
+    /// The newest change of its lane after this write: the next one where it changed something, and otherwise `before`. So a
+    /// caller that knew the lane up to `before` of its first write there knows it up to `after` of the last, and any other one
+    /// hears from it that there is more to read.
+    pub after: Seq,
 }
 
-/// Hears of changes right after they are durable and before their writers are answered, in the order of their
-/// seqs within each lane, each once. Called on the engine's own thread: it must be quick and must not block.
+/// Hears of the changes of its own process right after they are durable and before their writers are answered, in the order of
+/// their seqs within each lane, each once. Called on the engine's own thread: it must be quick and must not block.
+///
+/// Of what other processes commit it hears nothing, but it can tell: of each lane, the changes of one call follow each other
+/// without a gap, and the [head before](Changed::head_before) the first of them is what the lane was when they were committed. Whoever has the
+/// lane up to there has it up to the last of them; for whoever has not, the others wrote what is in between, and a
+/// [scan](Documents::scan) finds what is left of it.
 pub trait Witness: Send + Sync {
     /// These changes are durable now.
     fn committed(&self, changes: Vec<Changed>);
@@ -31,6 +42,13 @@ pub struct Changed {
     pub document: Document,
     /// The change of the document that was its newest before; 0 where there was none.
     pub replaced: Seq,
+}
+
+impl Changed {
+    /// The newest change of its lane just before this one: a lane gives out each seq once, and the next one each time.
+    pub fn head_before(&self) -> Seq {
+        Seq(self.document.row.seq.0 - 1)
+    }
 }
 
 /// Which changes of a lane are the newest of their documents.
@@ -100,10 +118,18 @@ pub struct OlderRevision {
 /// The log.
 #[async_trait]
 pub trait Documents: Send + Sync {
-    /// The id of this log: another one after a restore, or a failover that lost a tail.
-    fn incarnation(&self) -> u64;
+    /// The id of this log: another one after a restore, or a failover that lost a tail. It is asked of the store each time, not
+    /// remembered: a failover may change it under a running process. Then feeds are opened again, and what is in memory
+    /// of the log is not believed any more.
+    async fn incarnation(&self) -> Result<u64>;
 
-    /// From now on this one hears of every change. One witness; a second call replaces it.
+    /// What the sequences that clients are told count on from: above all that an earlier incarnation may have given out, so
+    /// that a client which ignores lower ones hears of what is true after a restore. 0 where nothing was restored.
+    fn sequences_from(&self) -> u64 {
+        0
+    }
+
+    /// From now on this one hears of every change of this process. One witness; a second call replaces it.
     fn watch(&self, witness: Arc<dyn Witness>);
 
     /// Commits a batch, in order, as one. Each item is compared inside the commit by
@@ -153,8 +179,10 @@ pub trait Documents: Send + Sync {
         limit: usize,
     ) -> Result<Vec<OlderRevision>>;
 
-    /// Removes older revisions, durably. Answers how many of them were there. The newest ones are not touched.
-    async fn remove_revisions(&self, lane: LaneId, revisions: &[(Ordinal, Seq)]) -> Result<u64>;
+    /// Removes older revisions, durably. Answers how many of them were there. The newest ones are not touched. `Fenced` when
+    /// another sweeper has [begun](Documents::begin_sweeping): nothing more is removed then.
+    async fn remove_revisions(&self, sweeper: u64, lane: LaneId, revisions: &[(Ordinal, Seq)])
+    -> Result<u64>;
 
     /// The changes of a lane that are the newest of their documents, in one snapshot. It costs some bytes for each
     /// document: for counting, not for each question.
@@ -162,6 +190,15 @@ pub trait Documents: Send + Sync {
 
     /// All lanes of all resources.
     async fn lanes(&self) -> Result<Vec<LaneState>>;
+
+    /// The lanes of one resource, in order of their index; none where there is no such resource.
+    async fn lanes_of(&self, resource: ResourceNumber) -> Result<Vec<LaneState>>;
+
+    /// From now on who sweeps under this epoch, which the [ledger](crate::Ledger::next_epoch) has given out, removes what nobody needs, and
+    /// nobody else does: when this is answered it is durable, and what was being removed under an older one is either gone or never
+    /// will be. So a sweeper that was suspended cannot act on what it knew. `Fenced` when one with a higher epoch
+    /// has begun; the same again is fine.
+    async fn begin_sweeping(&self, sweeper: u64) -> Result<()>;
 
     /// The tombstones that [`Documents::remove_tombstones`] would remove, in order of seq.
     async fn tombstones(
@@ -175,9 +212,11 @@ pub trait Documents: Send + Sync {
 
     /// Removes tombstones of a lane with a seq up to `upto` that were accepted before `accepted_before`, except
     /// the ordinals in `keep`, at most `limit`, in order of seq. Answers how many went. The head stays, and
-    /// their ordinals are never reused.
+    /// their ordinals are never reused. `Fenced` when another sweeper has [begun](Documents::begin_sweeping): nothing more is
+    /// removed then.
     async fn remove_tombstones(
         &self,
+        sweeper: u64,
         lane: LaneId,
         upto: Seq,
         accepted_before: Timestamp,

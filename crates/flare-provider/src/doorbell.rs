@@ -35,7 +35,8 @@ pub enum Heard {
 /// The doorbell.
 #[async_trait]
 pub trait Doorbell: Send + Sync {
-    /// Rings for all who listen, the caller's own listeners included. An answer says that it was sent, not that anybody heard it;
+    /// Rings for all who listen, the caller's own listeners included. An answer says that it was sent, or is about to be with what
+    /// else is rung meanwhile, not that anybody heard it;
     /// an error says nothing more than that it may not have been. Not to be repeated: the next ring says as much. A caller that has
     /// much to say gathers it and rings seldom.
     async fn ring(&self, rings: &[Ring]) -> Result<()>;

@@ -44,7 +44,7 @@ async fn answer(stage: Arc<Stage>, arrival: Arrival, reply: Reply) {
     }
     if reply.processes {
         let mut inside = stage.lock();
-        inside.processes(client, &told);
+        inside.processes_request(client, request, &told);
         if matches!(reply.kind, Kind::Status { .. }) && reply.kind.ending() == Ending::Failed {
             inside.denies(client, &told);
         }

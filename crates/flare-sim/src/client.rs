@@ -14,6 +14,7 @@ use flare_promises::world::{Document, Tick};
 use serde_json::Value;
 
 use crate::pair::{Pair, Way};
+use crate::truth::Fared;
 
 /// So long an attempt may take from when it was decided to when its request begins: the longest timeout of a
 /// subscription. What was decided under a former filter, or before a pause, may come for so long.
@@ -63,6 +64,8 @@ pub struct Client {
     pub always_all: bool,
     /// So many take from it.
     pub pulling: u8,
+    /// So many operators are ending its leases.
+    pub ending: u8,
     pub mood: Mood,
     pub dice: Dice,
     pub pairs: BTreeMap<String, Pair>,
@@ -77,13 +80,21 @@ pub struct Client {
     pub blurred: Tick,
     /// Something was sent that nobody saw.
     pub unseen: bool,
+    /// How often it has answered, at most, that it took something; each answer that Flare may have heard.
+    pub taken: u64,
+    /// How often it was begun to be changed or resumed, and was: what it failed before may count no more then.
+    pub forgiven: u64,
+    /// What was said of how it fares, and was durable when the next thing was asked.
+    pub fared: Option<Fared>,
     /// Nothing may begin since then: it is paused or deleted.
     pub quiet: Option<(Duration, &'static str)>,
     applied_ids: HashSet<String>,
+    /// So much later what was changed may not be known yet where it counts: another node hears of it.
+    lag: Duration,
 }
 
 impl Client {
-    pub fn new(resource: usize, wish: Wish, dice: Dice, skips: bool, began: Tick) -> Client {
+    pub fn new(resource: usize, wish: Wish, dice: Dice, skips: bool, began: Tick, lag: Duration) -> Client {
         Client {
             resource,
             name: None,
@@ -102,6 +113,7 @@ impl Client {
             dropped: Vec::new(),
             always_all: wish.all,
             pulling: 0,
+            ending: 0,
             mood: Mood::Healthy,
             dice,
             pairs: BTreeMap::new(),
@@ -111,8 +123,12 @@ impl Client {
             skips,
             blurred: 0,
             unseen: false,
+            taken: 0,
+            forgiven: 0,
+            fared: None,
             quiet: None,
             applied_ids: HashSet::new(),
+            lag,
             wish,
         }
     }
@@ -127,7 +143,8 @@ impl Client {
     pub fn refiltered(&mut self, filter: Filter, now: Duration) {
         self.filter_changes += self.filter_changes % 2;
         self.refiltered = Some(now);
-        self.filters.retain(|(_, replaced)| replaced.is_none_or(|at| now < at + DURABLE));
+        let lag = self.lag;
+        self.filters.retain(|(_, replaced)| replaced.is_none_or(|at| now < at + DURABLE + lag));
         for (_, replaced) in &mut self.filters {
             replaced.get_or_insert(now);
         }
@@ -136,12 +153,13 @@ impl Client {
 
     /// Whether the filter may be either of two. An attempt ends under the filter that began it.
     pub fn is_refiltering(&self, now: Duration, way: Way) -> bool {
-        self.filter_changes % 2 == 1 || self.refiltered.is_some_and(|at| now < at + patience(way))
+        self.filter_changes % 2 == 1 || self.refiltered.is_some_and(|at| now < at + self.patience(way))
     }
 
     /// Whether a filter that may be in effect says so of a document, or cannot say.
     fn may_judge(&self, document: &Value, included: bool, now: Duration, way: Way) -> bool {
-        let in_effect = self.filters.iter().filter(|(_, at)| at.is_none_or(|at| now < at + patience(way)));
+        let in_effect =
+            self.filters.iter().filter(|(_, at)| at.is_none_or(|at| now < at + self.patience(way)));
         in_effect.map(|(filter, _)| filter.includes(document)).any(|says| says == Some(included))
     }
 
@@ -168,7 +186,7 @@ impl Client {
     /// Whether something begins that must not any more.
     pub fn check_quiet(&self, now: Duration, way: Way) -> Option<String> {
         let (since, why) = self.quiet?;
-        (now > since + patience(way)).then(|| format!("it is told though it is {why}"))
+        (now > since + self.patience(way)).then(|| format!("it is told though it is {why}"))
     }
 
     /// What it is told is to be its own by a filter that may be in effect; and what it is told to be gone is gone, or
@@ -203,6 +221,14 @@ impl Client {
         self.dropped.iter().any(|(document, until)| meant(document) && *until > since)
     }
 
+    fn patience(&self, way: Way) -> Duration {
+        self.lag
+            + match way {
+                Way::Request => DECIDED,
+                Way::Lease(_) => DURABLE,
+            }
+    }
+
     /// It processes a notification. False if that is impossible.
     pub fn apply(&mut self, told: &Told) -> bool {
         if self.skips && self.applied_ids.contains(&told.id) {
@@ -212,12 +238,5 @@ impl Client {
         let fits = pair.apply(told);
         self.applied_ids.insert(told.id.clone());
         fits
-    }
-}
-
-fn patience(way: Way) -> Duration {
-    match way {
-        Way::Request => DECIDED,
-        Way::Lease(_) => DURABLE,
     }
 }

@@ -1,5 +1,5 @@
 //! The time of a simulation: tokio's paused clock comes in, a [`Clock`] for each life of a node goes out. Timers and
-//! durations follow the paused clock; the wall clock is that plus an offset, which the schedule sets.
+//! durations follow the paused clock; the wall clock of each machine is that plus an offset, which the schedule sets.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -16,13 +16,20 @@ const DAWN: i64 = 1_767_323_045_000;
 #[derive(Clone)]
 pub struct Time {
     began: Instant,
+}
+
+/// The clock of one machine, whichever processes it runs. Clones are the same clock.
+#[derive(Clone)]
+pub struct Machine {
+    time: Time,
+    /// The wall clock is so many milliseconds from where it would be.
     offset: Arc<AtomicI64>,
 }
 
 impl Time {
     /// Begins now. Within a runtime whose clock is paused.
     pub fn begin() -> Time {
-        Time { began: now(), offset: Arc::default() }
+        Time { began: now() }
     }
 
     /// How long the simulation has lasted.
@@ -30,6 +37,13 @@ impl Time {
         now() - self.began
     }
 
+    /// The clock of a machine.
+    pub fn of_machine(&self) -> Machine {
+        Machine { time: self.clone(), offset: Arc::default() }
+    }
+}
+
+impl Machine {
     /// Sets the wall clock to so many milliseconds from where it would be.
     pub fn set_offset(&self, millis: i64) {
         self.offset.store(millis, Ordering::Relaxed);
@@ -37,19 +51,19 @@ impl Time {
 
     /// The clock of a process that starts now.
     pub fn of_process(&self) -> Arc<dyn Clock> {
-        Arc::new(Process { time: self.clone(), started: now() })
+        Arc::new(Process { machine: self.clone(), started: now() })
     }
 }
 
 struct Process {
-    time: Time,
+    machine: Machine,
     started: Instant,
 }
 
 impl Clock for Process {
     fn now(&self) -> Timestamp {
-        let passed = self.time.passed().as_millis() as i64;
-        Timestamp::from_millis(DAWN + passed + self.time.offset.load(Ordering::Relaxed))
+        let passed = self.machine.time.passed().as_millis() as i64;
+        Timestamp::from_millis(DAWN + passed + self.machine.offset.load(Ordering::Relaxed))
     }
 
     fn monotonic(&self) -> Duration {

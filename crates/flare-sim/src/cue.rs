@@ -23,6 +23,8 @@ pub enum Moment {
 pub struct Cue {
     awaited: Option<(Moment, u64)>,
     bell: Arc<Notify>,
+    /// The node to which it happened last.
+    pub by: usize,
 }
 
 impl Cue {
@@ -32,12 +34,12 @@ impl Cue {
         self.bell.clone()
     }
 
-    /// It happens.
-    pub fn comes(&mut self, moment: Moment) {
+    /// It happens to a node.
+    pub fn comes(&mut self, moment: Moment, node: usize) {
         match &mut self.awaited {
             Some((awaited, before)) if *awaited == moment && *before > 0 => *before -= 1,
             Some((awaited, _)) if *awaited == moment => {
-                self.awaited = None;
+                (self.awaited, self.by) = (None, node);
                 self.bell.notify_one();
             }
             _ => {}

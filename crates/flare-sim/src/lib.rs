@@ -10,9 +10,12 @@
 //! schedule, to the last line of its trace.
 
 mod answering;
+mod balance;
 mod client;
 mod clock;
 mod cue;
+mod house;
+mod incident;
 mod limits;
 mod line;
 mod node;
@@ -22,6 +25,7 @@ mod profile;
 mod rest;
 mod schedule;
 mod stage;
+mod together;
 mod truth;
 mod turns;
 mod verify;
@@ -37,9 +41,10 @@ use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
 use clock::Time;
+use house::House;
 use limits::Limits;
-use node::House;
 use stage::Stage;
+use together::Together;
 use turns::{Seat, Turns};
 use weather::Sky;
 
@@ -55,36 +60,75 @@ pub struct Report {
     pub crashes: u64,
     /// How often Flare was asked what it knows.
     pub probed: u64,
+    /// How many nodes there were, and how many requests slipped out of nodes that were suspended beyond their lease.
+    pub nodes: usize,
+    pub late: u64,
+}
+
+/// How many nodes a schedule has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nodes {
+    /// As the seed says: one mostly, several in one of four.
+    Drawn,
+    /// So many.
+    These(usize),
 }
 
 /// Plays the schedule of a seed.
 pub fn run(seed: u64, traced: bool) -> Report {
-    play(seed, traced, false)
+    run_with(seed, traced, Nodes::Drawn)
 }
 
-/// The same, and now and then Flare is asked what it knows of a client, and that is held against what the client has
+/// The same with so many nodes.
+pub fn run_with(seed: u64, traced: bool, nodes: Nodes) -> Report {
+    play(seed, traced, false, nodes)
+}
+
+/// The same with one node, and now and then Flare is asked what it knows of a client, and that is held against what the client has
 /// recorded; dead letters are dropped, too.
 pub fn run_probed(seed: u64, traced: bool) -> Report {
-    play(seed, traced, true)
+    play(seed, traced, true, Nodes::These(1))
 }
 
-fn play(seed: u64, traced: bool, probed: bool) -> Report {
+fn play(seed: u64, traced: bool, probed: bool, nodes: Nodes) -> Report {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.expect("a runtime without threads and sockets can be made");
-    runtime.block_on(simulate(seed, traced, probed))
+    runtime.block_on(simulate(seed, traced, probed, nodes))
 }
 
-async fn simulate(seed: u64, traced: bool, probed: bool) -> Report {
+async fn simulate(seed: u64, traced: bool, probed: bool, nodes: Nodes) -> Report {
     let dice = Dice::new(seed);
+    let mut of_cluster = dice.fork(8);
+    let nodes = match nodes {
+        Nodes::These(nodes) => nodes.max(1),
+        Nodes::Drawn if of_cluster.percent(5) => of_cluster.between(2, 3) as usize,
+        Nodes::Drawn => 1,
+    };
     let limits = Limits::draw(&mut dice.fork(1));
     let (arrivals, arriving) = mpsc::unbounded_channel();
-    let stage = Stage::new(Time::begin(), dice.fork(2), traced, arrivals);
-    stage.note(|| format!("seed {seed}: {} threads", limits.threads));
-    let seat = Rc::new(RefCell::new(Seat::default()));
+    let stage = Stage::new(Time::begin(), dice.fork(2), traced, nodes > 1, arrivals);
+    stage.note(|| format!("seed {seed}: {nodes} nodes, {} threads", limits.threads));
+    let seats = if nodes > 1 { nodes + 1 } else { 1 };
+    let seats: Vec<_> = (0..seats).map(|_| Rc::new(RefCell::new(Seat::default()))).collect();
     let sky = Sky::new(dice.fork(3));
     let entropy = Entropy::from_seed(dice.fork(4).below(u64::MAX));
-    let house = House::new(stage.clone(), sky, seat.clone(), limits, entropy);
     let (origins, clients) = (LocalSet::new(), LocalSet::new());
+    let together = (nodes > 1).then(|| {
+        let (together, bag) = Together::new(&stage.time, &mut of_cluster);
+        stage.note(|| format!("{:?}", together.settings));
+        clients.spawn_local(bag.carry_all());
+        together
+    });
+    let (parted, seated) = (dice.fork(9), seats.clone());
+    let house = House::new(house::Parts {
+        stage: stage.clone(),
+        sky,
+        limits,
+        entropy,
+        seats,
+        together,
+        dice: parted,
+    });
     clients.spawn_local(answering::serve(stage.clone(), arriving));
     let probes = probed.then(|| dice.fork(7));
     let schedule = origins.spawn_local(schedule::play(house, dice.fork(5), probes));
@@ -92,7 +136,7 @@ async fn simulate(seed: u64, traced: bool, probed: bool) -> Report {
         schedule,
         origins,
         clients,
-        node: seat,
+        nodes: seated,
         dice: dice.fork(6),
         time: stage.time.clone(),
         last: Default::default(),
@@ -100,12 +144,16 @@ async fn simulate(seed: u64, traced: bool, probed: bool) -> Report {
     if let Err(error) = turns.await {
         stage.wrong(format!("the schedule is not played to its end: {error}"));
     }
-    report(&stage)
+    let mut report = report(&stage);
+    report.nodes = nodes;
+    report
 }
 
 fn report(stage: &Arc<Stage>) -> Report {
     let trace = stage.take_trace();
     let mut inside = stage.lock();
     let wrong = std::mem::take(&mut inside.wrong);
-    Report { wrong, trace, requests: inside.requests, crashes: inside.crashes, probed: inside.probed }
+    let late = inside.tenures.as_ref().map_or(0, |tenures| tenures.late);
+    let (requests, crashes, probed) = (inside.requests, inside.crashes, inside.probed);
+    Report { wrong, trace, requests, crashes, probed, nodes: 1, late }
 }

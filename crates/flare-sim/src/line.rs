@@ -20,6 +20,7 @@ use tokio::sync::Notify;
 
 use crate::pair::Way;
 use crate::stage::Stage;
+use crate::together::tenures::Sender;
 
 /// A request that is on its way to a client.
 pub struct Arrival {
@@ -30,12 +31,15 @@ pub struct Arrival {
     pub line: Arc<Far>,
 }
 
-/// Opens lines.
-pub struct Network(pub Weak<Stage>);
+/// Opens lines, for one life of a node.
+pub struct Network {
+    pub stage: Weak<Stage>,
+    pub sender: Sender,
+}
 
 impl Hands for Network {
     fn open(&self, host: &HostKey) -> Pin<Box<dyn Future<Output = io::Result<Box<dyn Pipe>>>>> {
-        let (stage, host) = (self.0.clone(), host.clone());
+        let (stage, host, sender) = (self.stage.clone(), host.clone(), self.sender);
         Box::pin(async move {
             let Some(stage) = stage.upgrade() else { return Err(io::ErrorKind::NetworkDown.into()) };
             let (way, refused) = {
@@ -48,7 +52,7 @@ impl Hands for Network {
                 stage.note(|| format!("{host} refuses a connection"));
                 return Err(io::ErrorKind::ConnectionRefused.into());
             }
-            Ok(Box::new(Near { stage, far: Arc::default(), written: Vec::new() }) as Box<dyn Pipe>)
+            Ok(Box::new(Near { stage, sender, far: Arc::default(), written: Vec::new() }) as Box<dyn Pipe>)
         })
     }
 }
@@ -56,6 +60,7 @@ impl Hands for Network {
 /// Flare's end of a line.
 struct Near {
     stage: Arc<Stage>,
+    sender: Sender,
     far: Arc<Far>,
     /// Of a request that is not complete yet. Bound: a request.
     written: Vec<u8>,
@@ -124,7 +129,7 @@ impl Near {
             Ok(told) => told,
             Err(error) => return self.stage.wrong(format!("a request that is none: {error}")),
         };
-        let request = self.stage.lock().begins(client, &told, Way::Request);
+        let request = self.stage.lock().begins(client, &told, Way::Request, self.sender);
         self.far.wire.lock().open = Some((client, request, told.clone()));
         // Nobody listens only when the simulation is over.
         let _ = self.stage.arrivals.send(Arrival { client, request, told, line: self.far.clone() });
@@ -133,7 +138,7 @@ impl Near {
     fn end(&self, ending: Ending) {
         let open = self.far.wire.lock().open.take();
         if let Some((client, request, told)) = open {
-            self.stage.lock().ends(client, request, &told, ending);
+            self.stage.lock().ends(client, request, &told, ending, self.sender);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use clap::Parser;
-use flare_sim::{Report, run, run_probed};
+use flare_sim::{Nodes, Report, run_probed, run_with};
 
 #[derive(Parser)]
 #[command(about = "Plays schedules of operations and faults against whole nodes, each from a seed")]
@@ -30,6 +30,9 @@ struct Args {
     /// Hold what Flare says of clients against what they have recorded, too.
     #[arg(long)]
     truth: bool,
+    /// So many nodes, which are a cluster if they are several; without it the seed says.
+    #[arg(long)]
+    nodes: Option<usize>,
     /// How many at once; without it, one for each core.
     #[arg(long)]
     jobs: Option<usize>,
@@ -44,7 +47,10 @@ fn main() -> ExitCode {
 }
 
 fn played(args: &Args, seed: u64, trace: bool) -> Report {
-    if args.truth { run_probed(seed, trace) } else { run(seed, trace) }
+    match args.truth {
+        true => run_probed(seed, trace),
+        false => run_with(seed, trace, args.nodes.map_or(Nodes::Drawn, Nodes::These)),
+    }
 }
 
 fn one(args: &Args, seed: u64) -> ExitCode {
@@ -65,7 +71,7 @@ fn many(args: &Args) -> ExitCode {
     let began = Instant::now();
     let jobs = args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(2, usize::from));
     let next = AtomicU64::new(args.from);
-    let (requests, crashes) = (AtomicU64::new(0), AtomicU64::new(0));
+    let [requests, crashes, clusters, late] = [0; 4].map(AtomicU64::new);
     let failed = Mutex::new(Vec::new());
     let work = || {
         loop {
@@ -79,11 +85,14 @@ fn many(args: &Args) -> ExitCode {
             }
             requests.fetch_add(report.requests, Ordering::Relaxed);
             crashes.fetch_add(report.crashes, Ordering::Relaxed);
+            clusters.fetch_add(u64::from(report.nodes > 1), Ordering::Relaxed);
+            late.fetch_add(report.late, Ordering::Relaxed);
             if !report.wrong.is_empty() {
                 let mut failed = failed.lock().expect("nobody panics while telling");
                 tell(seed, &report);
                 let truth = if args.truth { " --truth" } else { "" };
-                println!("again: cargo run --release -p flare-sim -- --seed {seed} --trace{truth}");
+                let nodes = args.nodes.map(|nodes| format!(" --nodes {nodes}")).unwrap_or_default();
+                println!("again: cargo run --release -p flare-sim -- --seed {seed} --trace{truth}{nodes}");
                 failed.push(seed);
             }
         }
@@ -91,9 +100,11 @@ fn many(args: &Args) -> ExitCode {
     std::thread::scope(|scope| (0..jobs).for_each(|_| drop(scope.spawn(work))));
     let failed = failed.into_inner().expect("nobody panics while telling");
     println!(
-        "{} schedules, {} requests, {} crashes in {:.1} s: {}",
+        "{} schedules, {} of them of clusters, {} requests, {} of them late, {} crashes in {:.1} s: {}",
         args.schedules,
+        clusters.into_inner(),
         requests.into_inner(),
+        late.into_inner(),
         crashes.into_inner(),
         began.elapsed().as_secs_f64(),
         if failed.is_empty() {

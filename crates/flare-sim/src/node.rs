@@ -1,209 +1,94 @@
-//! A whole node: a store comes in, and a node that lives until it is stopped or crashes; the same store is found by the
-//! next one. What others ask of it runs among its own tasks, stands while it stands, and is lost when it crashes.
+//! The life of a node, as `crates/flare/src/node.rs` has it, without HTTP: a store comes in, and for one of several the
+//! coordinator and the doorbell; a node that lives until it is stopped or crashes goes out.
 
-use std::cell::{Cell, RefCell};
-use std::future::Future;
+use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
 
-use flare_core::door::Entropy;
-use flare_core::journey::{Dialler, Journey, Plan, Report, Threads};
+use flare_core::cluster::{Joining, Member};
+use flare_core::door::{Clock, Entropy};
+use flare_core::journey::{Dialler, Journey, Plan, Report, Tenancy, Threads};
 use flare_core::network::Destinations;
-use flare_core::operations::{App, Changes, Identity, Parts};
+use flare_core::operations::{App, Changes, Identity, Membership, Parts as AppParts};
 use flare_core::vault::Vault;
 use flare_core::version::Version;
+use flare_model::cluster::NodeState;
+use flare_model::cluster::keys::{Load, NodeRecord, PROTOCOL};
 use flare_provider::Store;
 use flare_provider::faulty::Faulty;
-use flare_provider::memory::Memory;
-use tokio::sync::{Notify, oneshot};
-use tokio::task::LocalSet;
-use tokio_util::task::TaskTracker;
+use tokio::sync::oneshot;
 
+use crate::house::{House, Place};
 use crate::limits::Limits;
 use crate::line::Network;
 use crate::stage::Stage;
-use crate::turns::Seat;
-use crate::weather::Sky;
-
-/// How long it takes until somebody starts the node again.
-const AGAIN: Duration = Duration::from_millis(100);
+use crate::together::Link;
+use crate::together::documents::Swept;
+use crate::together::ledger::Noted;
+use crate::together::tenures::Sender;
 
 const VERSION: Version = Version { version: "simulated", sha: "", build_time: "" };
 
-/// Where nodes live, one after the other.
-pub struct House {
-    pub stage: Arc<Stage>,
-    pub sky: Sky,
-    seat: Rc<RefCell<Seat>>,
-    limits: Limits,
-    entropy: Entropy,
-    memory: RefCell<Memory>,
-    /// The node that lives here, once it is ready.
-    app: RefCell<Option<Arc<App>>>,
-    /// Rung when one is. No `watch`: it wakes those who wait in an order of its own.
-    ready: Notify,
-    /// How many have ended here.
-    lives: Cell<u64>,
-    /// One is about to.
-    starting: Cell<bool>,
-    /// What is being asked of the one that does.
-    asked: RefCell<TaskTracker>,
-}
-
-impl House {
-    pub fn new(
-        stage: Arc<Stage>,
-        sky: Sky,
-        seat: Rc<RefCell<Seat>>,
-        limits: Limits,
-        entropy: Entropy,
-    ) -> Rc<House> {
-        let (memory, app) = (RefCell::new(Memory::new()), RefCell::default());
-        let (lives, starting, asked, ready) = Default::default();
-        Rc::new(House { stage, sky, seat, limits, entropy, memory, app, ready, lives, starting, asked })
-    }
-
-    /// Whether a node lives here that answers.
-    pub fn is_up(&self) -> bool {
-        self.app.borrow().is_some()
-    }
-
-    /// Starts a node over what the last one has left, and again until it is ready. One that gives up later is started
-    /// again, as a supervisor does with a process that has ended.
-    pub async fn start(self: &Rc<House>) {
-        if self.starting.replace(true) {
-            return;
-        }
-        let life = self.lives.get();
-        let gave_up = self.bring_up().await;
-        self.starting.set(false);
-        let house = self.clone();
-        tokio::task::spawn_local(async move {
-            // A node that is gone for another reason says nothing.
-            if gave_up.await.is_ok() && house.lives.get() == life {
-                house.crash();
-                tokio::time::sleep(AGAIN).await;
-                Box::pin(house.start()).await;
-            }
-        });
-    }
-
-    async fn bring_up(&self) -> oneshot::Receiver<()> {
-        loop {
-            let memory = self.memory.borrow().reopen();
-            *self.memory.borrow_mut() = memory.clone();
-            let plan = self.sky.plan(Arc::downgrade(&self.stage));
-            let store = Faulty::wrap(memory.store(), plan);
-            let ((ready, started), (gives_up, gave_up)) = (oneshot::channel(), oneshot::channel());
-            let (stage, limits, entropy) = (self.stage.clone(), self.limits.clone(), self.entropy.clone());
-            let boot = async move {
-                if live(stage, limits, entropy, store, ready).await {
-                    let _ = gives_up.send(());
-                }
-            };
-            self.asked.replace(TaskTracker::new());
-            let tasks = LocalSet::new();
-            tasks.spawn_local(boot);
-            self.seat.borrow_mut().take(tasks);
-            if let Ok(app) = started.await {
-                self.stage.note(|| "the node is ready".into());
-                self.app.replace(Some(app));
-                self.ready.notify_waiters();
-                return gave_up;
-            }
-            // It may have begun to serve what it had read by then.
-            drop(self.seat.borrow_mut().clear());
-            self.stage.lock().crashed();
-            tokio::time::sleep(AGAIN).await;
-        }
-    }
-
-    /// The node is gone without a word; what it has written stays.
-    pub fn crash(&self) {
-        self.app.replace(None);
-        self.lives.set(self.lives.get() + 1);
-        // Dropped apart from the seat: whatever is dropped with it looks at nothing here.
-        let gone = self.seat.borrow_mut().clear();
-        drop(gone);
-        let mut inside = self.stage.lock();
-        inside.node_stands(false);
-        inside.crashed();
-    }
-
-    /// The node finishes what it is at, and ends.
-    pub async fn stop(&self) {
-        let Some(app) = self.app.replace(None) else { return };
-        self.stage.note(|| "the node stops".into());
-        let (done, stopped) = oneshot::channel();
-        let asked = self.asked.borrow().clone();
-        self.seat.borrow_mut().spawn(async move {
-            app.stop.cancel();
-            app.journey.observe().close();
-            asked.close();
-            asked.wait().await;
-            app.journey.stop().await;
-            let _ = done.send(());
-        });
-        let life = self.lives.get();
-        let _ = stopped.await;
-        // It gave up on the way.
-        if self.lives.get() != life {
-            return;
-        }
-        self.lives.set(life + 1);
-        drop(self.seat.borrow_mut().clear());
-        let mut inside = self.stage.lock();
-        inside.note(|| "the node has stopped".into());
-        inside.restarts();
-    }
-
-    /// The node has no turns any more, or has them again.
-    pub fn pause(&self, paused: bool) {
-        self.seat.borrow_mut().pause(paused);
-        let mut inside = self.stage.lock();
-        inside.note(|| (if paused { "the node stands still" } else { "the node goes on" }).into());
-        inside.node_stands(paused);
-    }
-
-    /// Asks the node that lives here now something. Nothing: the answer was lost, with the node.
-    pub async fn ask<T: 'static, F: Future<Output = T> + 'static>(
-        &self,
-        ask: impl FnOnce(Arc<App>) -> F,
-    ) -> Option<T> {
-        let app = loop {
-            let there = self.app.borrow().clone();
-            match there {
-                Some(app) => break app,
-                None => self.ready.notified().await,
-            }
-        };
-        let (answer, answered) = oneshot::channel();
-        let asked = ask(app);
-        let asked = self.asked.borrow().track_future(async move {
-            let _ = answer.send(asked.await);
-        });
-        self.seat.borrow_mut().spawn(asked);
-        answered.await.ok()
-    }
-}
-
-/// The life of a node, as `crates/flare/src/node.rs` has it, without HTTP. Whether it ended because it cannot go on.
-async fn live(
+/// What a node is made of.
+pub struct Parts {
     stage: Arc<Stage>,
     limits: Limits,
     entropy: Entropy,
+    clock: Arc<dyn Clock>,
     store: Store,
-    ready: oneshot::Sender<Arc<App>>,
-) -> bool {
+    sender: Sender,
+    /// The way to the others, for one of several.
+    link: Option<Link>,
+    /// For the ledger, which notes whose feeds are.
+    known: Arc<OnceLock<std::sync::Weak<App>>>,
+    /// Another process has its name.
+    namesake: Rc<Cell<bool>>,
+}
+
+impl Parts {
+    /// Of the next life at a place.
+    pub fn of(house: &House, place: &Place) -> Parts {
+        let (stage, sender) = (house.stage.clone(), place.sender());
+        let known: Arc<OnceLock<_>> = Arc::default();
+        let mut store = house.memory().store();
+        if house.together.is_some() {
+            let (inner, app) = (store.ledger.clone(), known.clone());
+            let documents = store.documents.clone();
+            store.documents = Arc::new(Swept { inner: documents, stage: Arc::downgrade(&stage) });
+            store.ledger = Arc::new(Noted { inner, sender, app, stage: Arc::downgrade(&stage) });
+        }
+        let ways = house.together.is_some().then(|| place.ways.clone());
+        let plan = house.sky.plan(Arc::downgrade(&stage), sender, ways);
+        let link = house.together.as_ref().map(|together| together.link(&stage, place));
+        Parts {
+            limits: house.limits.clone(),
+            entropy: house.entropy.clone(),
+            clock: place.machine.of_process(),
+            store: Faulty::wrap(store, plan),
+            stage,
+            sender,
+            link,
+            known,
+            namesake: place.namesake.clone(),
+        }
+    }
+}
+
+/// Lives. Whether it ended because it cannot go on.
+pub async fn live(parts: Parts, ready: oneshot::Sender<Arc<App>>) -> bool {
+    let Parts { stage, limits, entropy, clock, store, sender, link, known, namesake } = parts;
     let Limits { config, threads, .. } = limits;
-    let clock = stage.time.of_process();
     let (report, mut fatal, events) = Report::new();
-    let network = Arc::new(Network(Arc::downgrade(&stage)));
+    let network = Arc::new(Network { stage: Arc::downgrade(&stage), sender });
     let dialler = Dialler::Handed(network);
     let mut plan = Plan::new(&config, threads, store.clone(), clock.clone(), dialler, report);
     plan.entropy = entropy.clone();
     plan.kind = Threads::Tasks;
+    let membership = link.map(|link| join(link, &clock, &store));
+    plan.tenancy = membership.as_ref().map(|membership| membership.member.tenancy.clone());
+    if let (Some(tenures), Some(tenancy)) = (&mut stage.lock().tenures, &plan.tenancy) {
+        tenures.begins(sender, tenancy.clone());
+    }
     let journey = match Journey::start(plan).await {
         Ok(journey) => journey,
         Err(error) => {
@@ -211,9 +96,15 @@ async fn live(
             return false;
         }
     };
-    let (app, inboxes) = App::new(Parts {
-        about: Identity { version: VERSION, address: config.http.server.addr, settings: Vec::new() },
+    let mut about = Identity::of(VERSION, config.http.server.addr, Vec::new(), &config);
+    if let Some(membership) = &membership {
+        about.node = membership.member.node().clone();
+    }
+    let (app, inboxes) = App::new(AppParts {
+        about,
+        membership,
         destinations: Destinations::new(&config.network, true),
+        bridges: flare_core::bridges::Bridges::none(),
         vault: Vault::open(&config, &entropy).expect("a store in memory needs no file for its key"),
         changes: Changes::new(config.http.server.max_connections),
         config,
@@ -226,6 +117,7 @@ async fn live(
         traffic: Arc::default(),
     });
     let app = Arc::new(app);
+    let _first = known.set(Arc::downgrade(&app));
     if let Err(error) = app.load().await {
         stage.note(|| format!("the node does not start: {error}"));
         return false;
@@ -236,6 +128,39 @@ async fn live(
     let _ = ready.send(app);
     let Ok(reason) = fatal.wait_for(Option::is_some).await else { return false };
     // Whatever goes wrong here passes, and a store that is unavailable for a while is waited for.
-    stage.wrong(format!("the node gives up: {}", reason.as_deref().unwrap_or_default()));
+    let reason = reason.as_deref().unwrap_or_default();
+    if namesake.get() {
+        stage.note(|| format!("the node gives up: {reason}"));
+    } else {
+        stage.wrong(format!("the node gives up: {reason}"));
+    }
     true
+}
+
+/// Makes the node one of several.
+fn join(link: Link, clock: &Arc<dyn Clock>, store: &Store) -> Membership {
+    let Link { settings, cluster, doorbell, poll } = link;
+    let (tenancy, lost) = Tenancy::new();
+    let record = NodeRecord {
+        protocol: PROTOCOL,
+        address: format!("http://{}", settings.node),
+        state: NodeState::Live,
+        weight: 1,
+        eligible: true,
+        version: VERSION.version.to_owned(),
+        sha: String::new(),
+        started_at: clock.now(),
+        load: Load::default(),
+        gives_back: false,
+    };
+    let (member, driver, orders) = Member::join(Joining {
+        settings,
+        name: "simulated".to_owned(),
+        record,
+        cluster,
+        ledger: store.ledger.clone(),
+        clock: clock.clone(),
+        tenancy: Arc::new(tenancy),
+    });
+    Membership { member, driver, orders, lost, doorbell: Some(doorbell), poll }
 }

@@ -9,6 +9,8 @@ use flare_promises::told::{Payload, Told, patched};
 use flare_promises::world::Document;
 use serde_json::Value;
 
+use crate::together::tenures::Sender;
+
 /// So many of the last requests of a document are shown when something is wrong with it.
 const LOG: usize = 24;
 
@@ -21,6 +23,8 @@ pub struct Pair {
     /// The last that Flare surely knows to be delivered.
     delivered: Option<Begun>,
     open: Vec<Open>,
+    /// The ids that clients say they have, and of which they do not know yet whether that was heard.
+    coming_back: Vec<String>,
     /// The document as the client has it.
     pub has: Option<(i64, Value)>,
     /// The sequence of that.
@@ -42,6 +46,8 @@ pub struct Pair {
 #[derive(Clone, Debug)]
 pub struct Begun {
     pub told: Told,
+    /// Which life of which node began it.
+    pub sender: Sender,
     /// How often by then the node had crashed, and the filter changed.
     pub crashes: u64,
     pub filter_changes: u64,
@@ -60,6 +66,7 @@ impl Begun {
 
 struct Open {
     number: u64,
+    sender: Sender,
     /// The id of its notification.
     id: String,
     /// Of a lease: it does not end before.
@@ -87,6 +94,7 @@ impl Pair {
             newest: 0,
             delivered: None,
             open: Vec::new(),
+            coming_back: Vec::new(),
             has: None,
             sequence: 0,
             denied: false,
@@ -152,7 +160,11 @@ impl Pair {
         };
         let told = &begun.told;
         self.beliefs = self.beliefs.after_begin(told.action);
-        self.open.push(Open { number: request, id: told.id.clone(), until, said: None, came_back: false });
+        // A client that is on its way back with this id has this one too, when it arrives.
+        let came_back = self.coming_back.contains(&told.id);
+        let said = came_back.then_some(Ending::Delivered);
+        let (id, sender) = (told.id.clone(), begun.sender);
+        self.open.push(Open { number: request, sender, id, until, said, came_back });
         if self.revisions.last() != Some(&(told.revision, told.action)) {
             self.revisions.push((told.revision, told.action));
         }
@@ -169,7 +181,8 @@ impl Pair {
     /// What began under this number ends, and Flare knows it.
     pub fn ends(&mut self, request: u64, told: &Told, ending: Ending) {
         let Some(open) = self.open.iter().find(|open| open.number == request) else { return };
-        if open.came_back {
+        // Where what it said of the lease counted, that was still out; otherwise it may have ended when the client came back.
+        if open.came_back && ending == Ending::Failed {
             return self.ends_perhaps(request, told, Ending::Delivered);
         }
         self.open.retain(|open| open.number != request);
@@ -197,6 +210,14 @@ impl Pair {
     pub fn has_all_of(&mut self, id: &str) {
         for open in self.open.iter_mut().filter(|open| open.id == id) {
             (open.said, open.came_back) = (Some(Ending::Delivered), true);
+        }
+        self.coming_back.push(id.to_owned());
+    }
+
+    /// The client is back, or gave it up.
+    pub fn came_back(&mut self, id: &str) {
+        if let Some(place) = self.coming_back.iter().position(|coming| coming == id) {
+            self.coming_back.remove(place);
         }
     }
 
@@ -230,11 +251,34 @@ impl Pair {
         (self.certain, self.delivered) = (None, None);
     }
 
-    /// A lease that outlives a restart is measured by the wall clock, and that was set.
-    pub fn clock_was_set(&mut self, now: Duration) {
+    /// Until when a lease does not end, while it is open.
+    pub fn lasts(&self, request: u64) -> Option<Duration> {
+        self.open.iter().find(|open| open.number == request)?.until
+    }
+
+    /// Flare says that a lease lasts longer. It does, unless it may have ended by something else `since` that was asked.
+    pub fn extended(&mut self, request: u64, since: Option<Duration>, until: Duration) {
+        for open in self.open.iter_mut().filter(|open| open.number == request && open.until == since) {
+            open.until = since.max(Some(until));
+        }
+    }
+
+    /// A lease that outlives a restart is measured by the wall clock, and that was set; or an operator may have ended it.
+    pub fn may_have_ended(&mut self, now: Duration) {
         for until in self.open.iter_mut().filter_map(|open| open.until.as_mut()) {
             *until = now;
         }
+    }
+
+    /// Another node has the document by now, or this one anew. Answers the requests that were open by then, and by whom;
+    /// leases go on. `doubtful`: what the last one knew may not have been recorded.
+    pub fn is_overtaken(&mut self, doubtful: bool) -> Vec<(u64, Sender)> {
+        let requests = self.open.iter().filter(|open| open.until.is_none());
+        let open = requests.map(|open| (open.number, open.sender)).collect();
+        if doubtful {
+            self.crashed();
+        }
+        open
     }
 
     /// The node is gone without a word: requests that were open are lost, leases are not.
@@ -246,7 +290,7 @@ impl Pair {
         }
         self.open.retain(|open| open.until.is_some());
         self.blur();
-        self.note("crash".into());
+        self.note("what was known of it may be lost".into());
     }
 }
 

@@ -8,8 +8,8 @@ use flare_promises::mood::Mood;
 use flare_promises::wish::{Aspect, Filter, Wish};
 
 use crate::cue::Moment;
+use crate::incident::Incident;
 use crate::operate::Kind;
-use crate::schedule::Incident;
 use crate::weather::Weather;
 
 /// How often what happens.
@@ -63,6 +63,7 @@ const EVERYTHING: &[(Kind, u64)] = &[
     (Kind::Mood, 12),
     (Kind::Pull, 14),
     (Kind::Drive, 3),
+    (Kind::EndLeases, 2),
 ];
 
 /// Little but what origins say, and operators who look.
@@ -88,6 +89,7 @@ const TAKING: &[(Kind, u64)] = &[
     (Kind::Mood, 3),
     (Kind::Pull, 60),
     (Kind::Drive, 3),
+    (Kind::EndLeases, 4),
 ];
 
 /// Sweeps that meet.
@@ -162,7 +164,65 @@ const STORMS: &[(Incident, u64)] = &[
     (Incident::Weather(Weather::Full), 2),
 ];
 
+/// What happens to nodes that are several: a little of everything.
+const AMONG_OTHERS: &[(Incident, u64)] = &[
+    (Incident::None, 60),
+    (Incident::Crash, 3),
+    (Incident::CrashAt(Moment::Begins), 2),
+    (Incident::CrashAt(Moment::Ends), 1),
+    (Incident::CrashAt(Moment::Records), 2),
+    (Incident::CrashAt(Moment::Commits), 1),
+    (Incident::Stop, 3),
+    (Incident::Drain, 3),
+    (Incident::Suspend, 2),
+    (Incident::SuspendAt(Moment::Begins), 2),
+    (Incident::SuspendAt(Moment::Records), 2),
+    (Incident::Cut, 5),
+    (Incident::CoordinatorDown, 1),
+    (Incident::CoordinatorRestored, 1),
+    (Incident::StoreRestarts, 1),
+    (Incident::Replace, 1),
+    (Incident::Weather(Weather::Fair), 4),
+    (Incident::Weather(Weather::Slow), 2),
+    (Incident::Weather(Weather::Failing), 2),
+    (Incident::Clock(3_600_000), 1),
+    (Incident::Clock(-7_200_000), 1),
+];
+
+/// Nodes that stand still for longer than their lease, where that hurts.
+const SUSPENDED: &[(Incident, u64)] = &[
+    (Incident::None, 40),
+    (Incident::Suspend, 4),
+    (Incident::SuspendAt(Moment::Begins), 6),
+    (Incident::SuspendAt(Moment::Ends), 3),
+    (Incident::SuspendAt(Moment::Records), 8),
+    (Incident::SuspendAt(Moment::Commits), 2),
+    (Incident::Replace, 6),
+    (Incident::Cut, 2),
+];
+
+/// Nodes that are cut off, and whoever loses patience with them.
+const PARTED: &[(Incident, u64)] = &[
+    (Incident::None, 40),
+    (Incident::Cut, 16),
+    (Incident::CoordinatorDown, 2),
+    (Incident::CoordinatorRestored, 3),
+    (Incident::StoreRestarts, 2),
+    (Incident::Stop, 3),
+    (Incident::Drain, 3),
+    (Incident::Crash, 3),
+];
+
 impl Profile {
+    /// The same for several nodes: they have more time, since leases have to end.
+    pub fn draw_for_several(dice: &mut Dice) -> Profile {
+        let mut drawn = Profile::draw(dice);
+        drawn.incidents = *dice.pick(&[AMONG_OTHERS, SUSPENDED, PARTED]);
+        drawn.pauses = &[0, 3, 10, 10, 50, 300, 1_000];
+        drawn.rounds = (10, 50);
+        drawn
+    }
+
     pub fn draw(dice: &mut Dice) -> Profile {
         let anything = Profile {
             name: "anything",

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::client::Name;
-use crate::node::House;
+use crate::house::House;
 use crate::operate::{self, insist};
 use crate::weather::Weather;
 
@@ -25,6 +25,13 @@ const LOOK: Duration = Duration::from_secs(2);
 /// Nothing goes wrong any more.
 pub async fn heal(house: &Rc<House>) {
     house.sky.set(Weather::Fair);
+    if let Some(together) = &house.together {
+        together.heal();
+        house.places.iter().for_each(|place| place.ways.heal());
+    }
+    for node in 0..house.places.len() {
+        house.goes_on(node);
+    }
     let mut inside = house.stage.lock();
     inside.note(|| "everything heals".into());
     inside.healed = true;
@@ -35,7 +42,8 @@ pub async fn heal(house: &Rc<House>) {
 pub async fn finish(house: &Rc<House>, mut performing: JoinSet<()>) {
     let all = async { while performing.join_next().await.is_some() {} };
     if tokio::time::timeout(PATIENCE, all).await.is_err() {
-        house.stage.wrong("an operation does not come to its end");
+        let performing = house.stage.lock().performing.join(", ");
+        house.stage.wrong(format!("operations do not come to their end: {performing}"));
     }
 }
 
@@ -51,7 +59,7 @@ pub async fn set_going(house: &Rc<House>) {
     for (number, name) in there(house) {
         let passive = std::mem::replace(&mut house.stage.lock().clients[number].wish.passive, false);
         if passive {
-            let turned = operate::subscriptions::persist(house, |app| {
+            let turned = operate::subscriptions::persist(house, &name, |app| {
                 operate::subscriptions::try_to_change(app, name.clone(), json!({"mode": "active"}))
             })
             .await;
@@ -73,7 +81,10 @@ pub async fn come(house: &Rc<House>, when: &str) -> bool {
             let quiet = feed.lagging == 0 && feed.waiting == 0 && feed.in_flight == 0;
             // Also what nobody needs is read: a crash on the way through it would leave doubt.
             let at_rest = quiet && feed.sweep.is_none() && feed.cursor == feed.head;
-            if at_rest && feed.dead_letters == 0 && status.status == Status::Active {
+            // A client that failed last and is owed nothing has nothing to succeed with.
+            let failed = status.last_failure.as_ref().map(|failure| failure.at);
+            let fails = status.status == Status::Failing && failed > status.last_success_at;
+            if at_rest && feed.dead_letters == 0 && (status.status == Status::Active || fails) {
                 break;
             }
             if house.stage.time.passed() > deadline {
@@ -96,7 +107,7 @@ pub async fn come(house: &Rc<House>, when: &str) -> bool {
 }
 
 async fn status(house: &House, number: usize, name: &Name) -> Option<StatusView> {
-    let (status, _) = insist(house, |app, _| {
+    let (status, _) = insist(house, Some(name), |app, _| {
         let name = name.clone();
         async move { app.status(&name.resource, &name.id).await }
     })

@@ -19,6 +19,10 @@ use crate::clock::Time;
 use crate::cue::{Cue, Moment};
 use crate::line::Arrival;
 use crate::pair::{Begun, Way};
+use crate::together::tenures::{Sender, Tenures};
+
+/// So long at most a node of several may not know what another has changed: as long as one may stand still or be cut off.
+const LAG: Duration = Duration::from_secs(15);
 
 /// How many findings of one schedule are told.
 const MOST_TOLD: usize = 4;
@@ -37,6 +41,8 @@ pub struct Inside {
     /// A client for each subscription that was ever made.
     pub clients: Vec<Client>,
     pub wrong: Vec<String>,
+    /// Operations that are being done.
+    pub performing: Vec<String>,
     /// How often the node crashed.
     pub crashes: u64,
     pub requests: u64,
@@ -44,11 +50,13 @@ pub struct Inside {
     pub probed: u64,
     /// Nothing goes wrong any more.
     pub healed: bool,
+    /// Whose each feed is, where there are several nodes.
+    pub tenures: Option<Tenures>,
     /// How long the node had no turns, in all; and since when it has none now.
     stood: Duration,
     standing: Option<Duration>,
     /// The wall clock was set: a restart may end leases before their time.
-    clock_was_set: bool,
+    pub clock_was_set: bool,
     /// Notifications by their ids, over all clients.
     ids: HashMap<String, (usize, Told)>,
     /// What happened, in order, if someone wants to know.
@@ -61,15 +69,23 @@ pub struct Inside {
 }
 
 impl Stage {
-    pub fn new(time: Time, dice: Dice, traced: bool, arrivals: mpsc::UnboundedSender<Arrival>) -> Arc<Stage> {
+    pub fn new(
+        time: Time,
+        dice: Dice,
+        traced: bool,
+        several: bool,
+        arrivals: mpsc::UnboundedSender<Arrival>,
+    ) -> Arc<Stage> {
         let inside = Inside {
             world: World::default(),
             clients: Vec::new(),
             wrong: Vec::new(),
+            performing: Vec::new(),
             crashes: 0,
             requests: 0,
             probed: 0,
             healed: false,
+            tenures: several.then(Tenures::default),
             stood: Duration::ZERO,
             standing: None,
             clock_was_set: false,
@@ -143,7 +159,17 @@ impl Inside {
         }
     }
 
-    /// How long the node had turns so far: what it does takes so long by its own measure.
+    /// How long it has lasted.
+    pub fn now(&self) -> Duration {
+        self.time.passed()
+    }
+
+    /// So much later what was changed may not be known yet where it counts.
+    pub fn lag(&self) -> Duration {
+        if self.tenures.is_some() { LAG } else { Duration::ZERO }
+    }
+
+    /// How long the node had turns so far: what it does takes so long by its own measure. Of several each stands for itself.
     pub fn node_time(&self) -> Duration {
         let now = self.time.passed();
         let standing = self.standing.map_or(Duration::ZERO, |since| now - since);
@@ -151,8 +177,11 @@ impl Inside {
     }
 
     /// The node has no turns any more, or has them again.
-    pub fn node_stands(&mut self, stands: bool) {
+    pub fn node_stands(&mut self, node: usize, stands: bool) {
         let now = self.time.passed();
+        if let Some(tenures) = &mut self.tenures {
+            return tenures.stands(node, stands, now);
+        }
         if let Some(since) = self.standing.take() {
             self.stood += now - since;
         }
@@ -160,15 +189,24 @@ impl Inside {
     }
 
     /// A notification begins. Answers the number under which it will end.
-    pub fn begins(&mut self, number: usize, told: &Told, way: Way) -> u64 {
+    pub fn begins(&mut self, number: usize, told: &Told, way: Way, sender: Sender) -> u64 {
         self.requests += 1;
-        self.cue.comes(Moment::Begins);
+        self.cue.comes(Moment::Begins, sender.node);
+        if self.slips_out(sender, number, told, self.requests) {
+            return self.requests;
+        }
         let (crashes, request, now) = (self.crashes, self.requests, self.time.passed());
         let node_time = self.node_time();
         let client = &mut self.clients[number];
         let (filter_changes, refiltering) = (client.filter_changes, client.is_refiltering(node_time, way));
-        let begun =
-            Begun { told: told.clone(), crashes, filter_changes, refiltering, replays: client.replays };
+        let begun = Begun {
+            told: told.clone(),
+            sender,
+            crashes,
+            filter_changes,
+            refiltering,
+            replays: client.replays,
+        };
         let mut wrong = Vec::new();
         wrong.extend(client.check_quiet(node_time, way));
         wrong.extend(self.check_id(number, told, &begun));
@@ -202,17 +240,23 @@ impl Inside {
     }
 
     /// Flare knows how a request ended.
-    pub fn ends(&mut self, number: usize, request: u64, told: &Told, ending: Ending) {
+    pub fn ends(&mut self, number: usize, request: u64, told: &Told, ending: Ending, by: Sender) {
         self.note(|| format!("#{request} ends: {ending:?}"));
-        self.cue.comes(Moment::Ends);
+        self.cue.comes(Moment::Ends, by.node);
+        self.takes(number, ending);
         if let Some(pair) = self.clients[number].pairs.get_mut(&told.document) {
             pair.ends(request, told, ending);
         }
     }
 
+    fn takes(&mut self, number: usize, ending: Ending) {
+        self.clients[number].taken += u64::from(ending == Ending::Delivered);
+    }
+
     /// Nobody knows whether Flare heard how a lease ended.
     pub fn ends_perhaps(&mut self, number: usize, request: u64, told: &Told, ending: Ending) {
         self.note(|| format!("#{request} ends, perhaps: {ending:?}"));
+        self.takes(number, ending);
         if let Some(pair) = self.clients[number].pairs.get_mut(&told.document) {
             pair.ends_perhaps(request, told, ending);
         }
@@ -221,6 +265,7 @@ impl Inside {
     /// The client says how its leases end: from now on they may have ended, whether or not it hears of it.
     pub fn settles(&mut self, number: usize, requests: &[(u64, &Told, Ending)]) {
         for (request, told, ending) in requests {
+            self.takes(number, *ending);
             if let Some(pair) = self.clients[number].pairs.get_mut(&told.document) {
                 pair.settles(*request, *ending);
             }
@@ -229,8 +274,24 @@ impl Inside {
 
     /// The client says that it has a notification.
     pub fn has_all_of(&mut self, number: usize, told: &Told) {
+        self.takes(number, Ending::Delivered);
         if let Some(pair) = self.clients[number].pairs.get_mut(&told.document) {
             pair.has_all_of(&told.id);
+        }
+    }
+
+    /// It is back.
+    pub fn came_back(&mut self, number: usize, told: &Told) {
+        if let Some(pair) = self.clients[number].pairs.get_mut(&told.document) {
+            pair.came_back(&told.id);
+        }
+    }
+
+    /// The client processes what came with a request. Where another node has its feed by now, that may have told more.
+    pub fn processes_request(&mut self, number: usize, request: u64, told: &Told) {
+        match self.tenures.as_ref().is_some_and(|tenures| tenures.is_overtaken(request)) {
+            true => self.processes_late(number, told),
+            false => self.processes(number, told),
         }
     }
 
@@ -260,10 +321,14 @@ impl Inside {
     }
 
     /// The node is gone without a word: outcomes of the last moments are lost. That excuses doubt.
-    pub fn crashed(&mut self) {
+    pub fn crashed(&mut self, node: usize) {
         self.crashes += 1;
         let now = self.world.now();
-        self.note(|| "crash".into());
+        self.note(|| format!("node {node} crashes"));
+        // Of several, whoever takes its feeds over finds what it has recorded.
+        if let Some(tenures) = &mut self.tenures {
+            return tenures.ends(node, false);
+        }
         for client in &mut self.clients {
             client.blurred = now;
             client.pairs.values_mut().for_each(|pair| pair.crashed());
@@ -271,23 +336,37 @@ impl Inside {
         self.restarts();
     }
 
+    /// The node has ended, and left nothing undone.
+    pub fn stopped(&mut self, node: usize) {
+        match &mut self.tenures {
+            Some(tenures) => tenures.ends(node, true),
+            None => self.restarts(),
+        }
+    }
+
     /// The node is on its way to another life, in which leases are measured by the wall clock.
-    pub fn restarts(&mut self) {
+    fn restarts(&mut self) {
         if self.clock_was_set {
             self.end_leases();
         }
     }
 
     /// The wall clock was set.
-    pub fn clock_was_set(&mut self) {
+    pub fn clock_is_set(&mut self) {
         self.clock_was_set = true;
         self.end_leases();
+    }
+
+    /// An operator ends the leases of a client: from now on they may have ended.
+    pub fn operator_ends_leases(&mut self, number: usize) {
+        let now = self.time.passed();
+        self.clients[number].pairs.values_mut().for_each(|pair| pair.may_have_ended(now));
     }
 
     fn end_leases(&mut self) {
         let now = self.time.passed();
         for pair in self.clients.iter_mut().flat_map(|client| client.pairs.values_mut()) {
-            pair.clock_was_set(now);
+            pair.may_have_ended(now);
         }
     }
 }

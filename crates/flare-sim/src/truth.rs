@@ -11,11 +11,12 @@ use std::sync::Arc;
 use flare_core::operations::{App, Done, DriftQuery, DriftView, StatusView};
 use flare_model::explain::Verdict;
 use flare_model::feed::ClientHas;
+use flare_model::subscription::Status;
 use flare_model::url::DocumentUrl;
 use flare_promises::dice::Dice;
 
-use crate::client::Name;
-use crate::node::House;
+use crate::client::{Client, Name};
+use crate::house::House;
 use crate::operate::letters::{self, Errand};
 use crate::operate::subscriptions;
 use crate::stage::Inside;
@@ -37,6 +38,40 @@ struct Truth {
     denied: bool,
 }
 
+/// What was said of how a client fares. Once it is durable, less is said of it never again, whatever crashes: the counts do
+/// not fall, and while they stay, so do the last success, the last failure, and that it fails.
+#[derive(Clone, Debug)]
+pub struct Fared {
+    delivered: u64,
+    discarded: u64,
+    failed: u64,
+    /// The last success and the last failure.
+    last: String,
+    /// It was failing; and how often it had been changed or resumed by then.
+    failing: Option<u64>,
+}
+
+impl Fared {
+    fn of(status: &StatusView, forgiven: u64) -> Fared {
+        Fared {
+            delivered: status.delivered,
+            discarded: status.discarded,
+            failed: status.failed,
+            last: serde_json::to_string(&(&status.last_success_at, &status.last_failure)).unwrap_or_default(),
+            failing: (status.status == Status::Failing).then_some(forgiven),
+        }
+    }
+
+    /// What cannot follow it.
+    fn contradicts(&self, later: &Fared, status: Status, forgiven: u64) -> bool {
+        let [before, after] = [self, later].map(|fared| [fared.delivered, fared.discarded, fared.failed]);
+        let falls = before.iter().zip(after).any(|(before, after)| *before > after);
+        let well = matches!(status, Status::Active | Status::Preparing);
+        let forgotten = self.last != later.last || self.failing == Some(forgiven) && well;
+        falls || before == after && forgotten
+    }
+}
+
 /// What Flare says.
 struct Said {
     before: StatusView,
@@ -49,7 +84,7 @@ struct Said {
 
 /// Drops the dead letters of a client now and then, and asks about one.
 pub async fn probe(house: &Rc<House>, dice: &mut Dice) {
-    let (number, name, urls, before, replays) = {
+    let (number, name, urls, before, replays, forgiven) = {
         let inside = house.stage.lock();
         let there = subscriptions::existing(&inside);
         if there.is_empty() || !house.is_up() {
@@ -62,15 +97,19 @@ pub async fn probe(house: &Rc<House>, dice: &mut Dice) {
         while urls.len() > EXPLAINED {
             urls.swap_remove(dice.below(urls.len() as u64) as usize);
         }
-        (number, name, urls, truths, replays(&inside, number))
+        let forgiven = inside.clients[number].forgiven;
+        (number, name, urls, truths, replays(&inside, number), forgiven)
     };
     if dice.percent(20) {
         letters::run(house.clone(), number, Errand::Drop(None)).await;
         return;
     }
-    let asked = house.ask(|app| ask(app, name, urls)).await;
+    let asked = house.ask(|app, _| ask(app, name, urls)).await;
     let mut inside = house.stage.lock();
     let Some(Ok(said)) = asked else { return };
+    if let Some(what) = fares(&mut inside.clients[number], &said.before, forgiven) {
+        inside.wrong(Some(number), "", what);
+    }
     let after = truths(&inside, number);
     let still = before.into_iter().filter(|(url, truth)| after.get(url) == Some(truth)).collect();
     // A replay that comes between two questions, and finds nothing to send, leaves no other trace.
@@ -79,6 +118,23 @@ pub async fn probe(house: &Rc<House>, dice: &mut Dice) {
         inside.wrong(Some(number), &url, what);
     }
     inside.probed += 1;
+}
+
+/// Whether what is said of how a client fares is what it did, and what was durable.
+fn fares(client: &mut Client, said: &StatusView, forgiven: u64) -> Option<String> {
+    let fared = Fared::of(said, forgiven);
+    let before = client.fared.replace(fared.clone());
+    if said.delivered > client.taken {
+        return Some(format!("{} are said to be delivered, and {} were taken", said.delivered, client.taken));
+    }
+    if said.status == Status::Failing && said.delivered + said.discarded == 0 && said.failed == 0 {
+        return Some("it is said to fail, and nothing of it has failed".to_owned());
+    }
+    let before = before.filter(|before| before.contradicts(&fared, said.status, client.forgiven))?;
+    Some(format!(
+        "it was durable that it fares so: {before:?}; and then is said: {fared:?}, {:?}",
+        said.status
+    ))
 }
 
 /// How many replays of a client were asked for, and how many of them were answered.
@@ -107,12 +163,17 @@ async fn ask(app: Arc<App>, name: Name, urls: Vec<String>) -> Done<Said> {
     let Name { resource, id } = name;
     let query = |lagging| DriftQuery { lagging, limit: ALL, offset: 0, after: None };
     let before = app.status(&resource, &id).await?;
+    // Whoever lists dead letters sees them as they are: all that was known is durable then.
+    app.dead_letters(&resource, &id, 0, 0).await?;
     let all = app.drift(&resource, &id, query(false)).await?.documents;
     let page = app.drift(&resource, &id, query(true)).await?;
     let mut verdicts = Vec::new();
     for url in urls {
         let parsed = DocumentUrl::parse(&url).expect("urls of documents are right");
-        verdicts.push((url, app.explain(&parsed, &id).await?.verdict));
+        verdicts.push((
+            url,
+            app.explain(&flare_model::access::Caller::anybody(), parsed.as_str(), &id).await?.verdict,
+        ));
     }
     let after = app.status(&resource, &id).await?;
     let total = (page.total, page.total_is_bound);

@@ -36,6 +36,11 @@ impl Seat {
         self.tasks.take()
     }
 
+    /// Whether it has no turns.
+    pub fn is_paused(&self) -> bool {
+        self.paused && self.tasks.is_some()
+    }
+
     /// It has no turns any more, or has them again.
     pub fn pause(&mut self, paused: bool) {
         (self.paused, self.stirred) = (paused, true);
@@ -65,7 +70,8 @@ pub struct Turns<T> {
     pub origins: LocalSet,
     /// Tasks of clients.
     pub clients: LocalSet,
-    pub node: Rc<RefCell<Seat>>,
+    /// Where nodes sit.
+    pub nodes: Vec<Rc<RefCell<Seat>>>,
     pub dice: Dice,
     pub time: Time,
     /// When there was the last turn, and how many there were at that moment.
@@ -99,7 +105,22 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// At one moment there are some hundred turns at most.
 const MOST_TURNS: u64 = 3_000;
 
-const ORDERS: [[u8; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+/// Origins, clients, and nodes.
+const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+
+impl<T> Turns<T> {
+    /// Who goes on first, who second, and so on.
+    fn order(&mut self) -> Vec<usize> {
+        if self.nodes.len() == 1 {
+            return self.dice.pick(&ORDERS).to_vec();
+        }
+        let mut order: Vec<usize> = (0..self.nodes.len() + 2).collect();
+        for place in (1..order.len()).rev() {
+            order.swap(place, self.dice.below(place as u64 + 1) as usize);
+        }
+        order
+    }
+}
 
 impl<T> Future for Turns<T> {
     type Output = Result<T, Broken>;
@@ -114,14 +135,14 @@ impl<T> Future for Turns<T> {
         if now > LONGEST {
             return Poll::Ready(Err(Broken::Long(LONGEST)));
         }
-        for part in *this.dice.pick(&ORDERS) {
+        for part in this.order() {
             match part {
                 0 => drop(Pin::new(&mut this.origins).poll(context)),
                 1 => drop(Pin::new(&mut this.clients).poll(context)),
-                _ => this.node.borrow_mut().poll(context),
+                node => this.nodes[node - 2].borrow_mut().poll(context),
             }
         }
-        if this.node.borrow().stirred {
+        if this.nodes.iter().any(|node| node.borrow().stirred) {
             context.waker().wake_by_ref();
         }
         Pin::new(&mut this.schedule).poll(context).map_err(Broken::Schedule)

@@ -11,6 +11,8 @@ use parking_lot::Mutex;
 
 use crate::cue::Moment;
 use crate::stage::Stage;
+use crate::together::tenures::Sender;
+use crate::together::ways::{Direction, End, Ways};
 
 /// How the store fares now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub enum Weather {
     Failing,
     /// Nothing is written.
     Full,
+    /// It is started anew: nothing is answered.
+    Down,
 }
 
 /// The weather of a simulation. Clones have the same.
@@ -32,10 +36,12 @@ pub struct Sky {
 }
 
 /// What changes something.
-const WRITES: [&str; 8] = [
+const WRITES: [&str; 10] = [
     "catalog.create",
     "catalog.replace",
     "catalog.delete",
+    "catalog.forget_deletions",
+    "documents.begin_sweeping",
     "documents.commit",
     "documents.remove_revisions",
     "documents.remove_tombstones",
@@ -53,16 +59,19 @@ impl Sky {
     }
 
     /// What a store meets under it.
-    pub fn plan(&self, stage: Weak<Stage>) -> Plan {
+    pub fn plan(&self, stage: Weak<Stage>, sender: Sender, ways: Option<Ways>) -> Plan {
         let sky = self.clone();
         Plan::drawn_by(move |operation| {
-            let fault = sky.draw(operation);
+            let fault = sky.draw(operation, ways.as_ref());
             if let Some(stage) = stage.upgrade() {
                 let mut inside = stage.lock();
-                inside.note(|| format!("store: {operation} {fault:?}"));
+                inside.note(|| match ways {
+                    Some(_) => format!("store of node {}: {operation} {fault:?}", sender.node),
+                    None => format!("store: {operation} {fault:?}"),
+                });
                 match operation {
-                    "ledger.write" => inside.cue.comes(Moment::Records),
-                    "documents.commit" => inside.cue.comes(Moment::Commits),
+                    "ledger.write" => inside.cue.comes(Moment::Records, sender.node),
+                    "documents.commit" => inside.cue.comes(Moment::Commits, sender.node),
                     _ => {}
                 }
             }
@@ -70,16 +79,23 @@ impl Sky {
         })
     }
 
-    fn draw(&self, operation: &'static str) -> Option<Fault> {
+    /// What a call meets, on its way from a node of several or of a node by itself.
+    fn draw(&self, operation: &'static str, ways: Option<&Ways>) -> Option<Fault> {
         let (weather, dice) = &mut *self.weather.lock();
         let roll = dice.below(100);
         let mut some = |most: u64| Duration::from_millis(dice.below(most));
         let (before, after) = (some(4), some(3));
         let kind = ErrorKind::Unavailable;
+        let cut = |direction| ways.is_some_and(|ways| ways.is_cut(End::Store, direction));
+        // What is answered over a network may be done where no answer comes.
+        let lost = if ways.is_some() { ErrorKind::Unknown } else { kind.clone() };
         match *weather {
+            _ if cut(Direction::Out) => Some(Fault::Before(kind)),
+            _ if cut(Direction::Back) => Some(Fault::Lost { before, after: some(500), kind: lost }),
+            Weather::Down => Some(Fault::Before(kind)),
             Weather::Full if WRITES.contains(&operation) => Some(Fault::Before(kind)),
             Weather::Failing if roll < 15 => Some(Fault::Before(kind)),
-            Weather::Failing if roll < 30 => Some(Fault::Lost { before, after, kind }),
+            Weather::Failing if roll < 30 => Some(Fault::Lost { before, after, kind: lost }),
             Weather::Slow if roll < 20 => Some(Fault::Slow { before: some(3000), after }),
             Weather::Slow if roll < 40 => Some(Fault::Slow { before, after: some(3000) }),
             // Most are done at once: what takes no time finds others at the same moment.

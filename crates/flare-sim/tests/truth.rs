@@ -1,5 +1,6 @@
 //! What Flare says about clients is what they have recorded: status, drift, explain and `lagging`, at any moment of a thousand
-//! histories of puts, deletes, changed filters, discards, dropped dead letters, pauses and crashes.
+//! histories of puts, deletes, changed filters, discards, dropped dead letters, pauses and crashes; and what was durable of how
+//! a client fares is never taken back.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

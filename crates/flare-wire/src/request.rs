@@ -83,6 +83,12 @@ impl Beginning {
         Ok(Beginning { method, bytes: bytes.into(), after_target })
     }
 
+    /// The beginning of what is written like a request and goes another way than over HTTP: it names no host.
+    pub fn unaddressed(method: Method) -> Beginning {
+        let bytes = format!("{}  HTTP/1.1\r\n", method.as_str()).into_bytes();
+        Beginning { method, bytes: bytes.into(), after_target: method.as_str().len() + 1 }
+    }
+
     /// The method.
     pub fn method(&self) -> Method {
         self.method

@@ -5,11 +5,13 @@
 
 mod cli;
 mod demo;
+mod keeping;
 mod logging;
 mod migrate;
 mod node;
 mod supervisor;
 mod ui;
+mod upkeep;
 mod version;
 
 pub use cli::Exit;
@@ -39,6 +41,12 @@ pub fn run() -> Exit {
         Command::Remote(remote) => cli::remote::run(remote, cli.output),
         Command::Start(args) => start(args),
         Command::Demo(args) => demo(args, cli.output),
+        Command::Keeping(command) => keeping::run(command, cli.output, &mut std::io::stdout()),
+        Command::Setup(args) => upkeep::run(upkeep::Task::Setup, args, cli.output, &mut std::io::stdout()),
+        Command::Fixup(args) => upkeep::run(upkeep::Task::Fixup, args, cli.output, &mut std::io::stdout()),
+        Command::Cleanup(args) => {
+            upkeep::run(upkeep::Task::Cleanup, args, cli.output, &mut std::io::stdout())
+        }
         Command::Migrate { action } => migrate::run(action, cli.output, &mut std::io::stdout()),
     };
     outcome.unwrap_or_else(|error| {

@@ -1,20 +1,25 @@
 //! The only wiring: configuration in, a running node out, and its end. A node listens, opens what is stored, is
 //! assembled, loads, does its chores, runs, and stops, in this order.
 
-mod engine;
+pub mod bridges;
+mod cluster;
+pub mod engine;
 mod plan;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
-use flare_core::config::Loaded;
+use axum::middleware::from_fn_with_state;
+use flare_core::config::{AuthMode, Loaded};
 use flare_core::door::{Clock, Entropy, SystemClock};
 use flare_core::journey::{Event, Journey, Report};
 use flare_core::network::Destinations;
 use flare_core::operations::{App, Changes, Chore, Chores, Identity, Inboxes, OnFailure, Parts, When};
 use flare_core::telemetry::Telemetry;
+use flare_core::tls::ServerTls;
 use flare_core::vault::Vault;
 use flare_http::{Site, Watch};
 use tokio::net::TcpListener;
@@ -33,6 +38,8 @@ pub struct Company {
     pub listener: Option<std::net::TcpListener>,
     /// Called once the API answers, with its address and with what is cancelled when the node begins to stop.
     pub ready: Box<dyn FnOnce(SocketAddr, CancellationToken)>,
+    /// Called when the node begins to stop, before anything of it does.
+    pub stopping: Box<dyn Fn()>,
     /// Cancelled to stop the node, as a signal would.
     pub end: CancellationToken,
     /// Called before a second signal ends the process at once.
@@ -42,8 +49,13 @@ pub struct Company {
 impl Company {
     /// A node by itself.
     pub fn none() -> Company {
-        let (ready, abrupt) = (Box::new(|_, _| {}), Box::new(|| {}));
-        Company { listener: None, ready, end: CancellationToken::new(), abrupt }
+        Company {
+            listener: None,
+            ready: Box::new(|_, _| {}),
+            stopping: Box::new(|| {}),
+            end: CancellationToken::new(),
+            abrupt: Box::new(|| {}),
+        }
     }
 }
 
@@ -73,10 +85,11 @@ fn note_who_takes_memory() {
 }
 
 async fn serve(loaded: Loaded, cores: usize, company: Company) -> anyhow::Result<()> {
-    let Company { listener, ready, end, abrupt } = company;
+    let Company { listener, ready, stopping, end, abrupt } = company;
     // The address first: a second Flare on the same port should not touch the data.
     let listener = listen(listener, loaded.config.http.server.addr).await?;
     let address = listener.local_addr()?;
+    let tls = ServerTls::open(&loaded.config.http.server.tls).context("TLS of the API")?.map(Arc::new);
     let (report, mut fatal, events) = Report::new();
     let engine = Engine::open(&loaded.config, &report).context("opening the store")?;
     let Assembled { app, inboxes, live, routes, watch } =
@@ -86,8 +99,8 @@ async fn serve(loaded: Loaded, cores: usize, company: Company) -> anyhow::Result
     // Whoever waits for something to come is answered at once when the node stops.
     let stop = app.stop.clone();
     ready(address, stop.clone());
-    let mut chores = begin_chores(&app, inboxes, live);
-    let server = flare_http::server::serve(listener, routes, watch, &app.config.http.server, stop);
+    let mut chores = begin_chores(&app, inboxes, live, tls.clone())?;
+    let server = flare_http::server::serve(listener, routes, watch, &app.config.http.server, tls, stop);
     let mut server = std::pin::pin!(server);
     let mut signals = Signals::listen()?;
     tokio::select! {
@@ -98,9 +111,15 @@ async fn serve(loaded: Loaded, cores: usize, company: Company) -> anyhow::Result
         ended = chores.ended() => anyhow::bail!(ended),
     }
 
+    stopping();
     tracing::info!("stopping: finishing what is in flight; a second signal stops at once");
+    let ending = async {
+        // While it is answered as ever: what others have by then is sent on to them.
+        leave(&app, &mut server).await;
+        stop_all(&app, server, chores).await;
+    };
     tokio::select! {
-        () = stop_all(&app, server, chores) => {}
+        () = ending => {}
         code = signals.next() => {
             abrupt();
             std::process::exit(code)
@@ -148,16 +167,24 @@ async fn assemble(
     let vault = Vault::open(&config, &entropy).context("opening the key that seals secrets")?;
     let destinations = Destinations::new(&config.network, config.http.server.is_loopback());
     let telemetry = Telemetry::start(&config.telemetry, &clock).context("starting telemetry")?;
+    let about = Identity::of(version::THIS, address, settings, &config);
+    let joined = cluster::join(&config, engine, &clock, &about, &vault).await?;
     let mut plan = plan(&config, cores, engine.store(), clock.clone(), &destinations, report)?;
+    plan.tenancy = joined.as_ref().map(|joined| joined.tenancy.clone());
     plan.tracer = telemetry.as_ref().map(Telemetry::tracer);
     let journey = Journey::start(plan).await.context("starting delivery")?;
     let live = Arc::new(Live::new(config.ui.listeners));
     let pages = if config.ui.enabled { ui::routes(live.clone()) } else { Site::default() };
+    let ways = bridges::bridges(&config, &clock)?;
     let changes = Changes::new(config.http.server.max_connections);
     let (routes, patterns) = flare_http::site(pages, &changes).into_parts();
-    let watch = Arc::new(Watch::new(patterns, clock.clone()));
+    let authenticates = config.auth.mode == AuthMode::Token;
+    let watch = Watch::new(patterns, clock.clone()).authenticating(authenticates);
+    let watch = Arc::new(watch.known_as(config.cluster.advertise.host_name()));
+    let gate = authenticates.then(|| ui::access::rules(flare_http::gate(&config)));
     let (app, inboxes) = App::new(Parts {
-        about: Identity { version: version::THIS, address, settings },
+        about,
+        membership: joined.map(|joined| joined.membership),
         config,
         clock,
         entropy,
@@ -165,13 +192,22 @@ async fn assemble(
         journey,
         events,
         destinations,
+        bridges: ways,
         vault,
         telemetry,
         changes,
         traffic: watch.traffic.clone(),
     });
     let app = Arc::new(app);
-    Ok(Assembled { routes: routes.with_state(app.clone()), app, inboxes, live, watch })
+    let mut routes = routes.with_state(app.clone());
+    if app.member.is_some() {
+        routes = routes.layer(from_fn_with_state(app.clone(), flare_http::cluster::forward::forward));
+    }
+    let routes = match gate {
+        Some(gate) => flare_http::guarded(routes, app.clone(), gate),
+        None => routes,
+    };
+    Ok(Assembled { routes, app, inboxes, live, watch })
 }
 
 /// Takes over all that is stored. A disk that is full keeps nobody from reading what is there.
@@ -187,12 +223,18 @@ async fn load(app: &App) -> anyhow::Result<()> {
         }
         loaded => loaded.context("reading the catalog")?,
     }
+    if app.access.as_ref().is_some_and(|access| access.is_shut()) {
+        anyhow::bail!(
+            "auth.mode is \"token\", and nobody could be let in: there is neither auth.operator-token nor any token; give \
+             the operator one, best as FLARE_AUTH_OPERATOR_TOKEN"
+        );
+    }
     let (resources, subscriptions) = app.registry.counts();
     tracing::info!(
         version = version::VERSION,
         sha = version::SHA,
         address = %app.about.address,
-        ui = app.config.ui.enabled.then(|| ui_address(app.about.address)),
+        ui = app.config.ui.enabled.then(|| ui_address(app)),
         resources,
         subscriptions,
         "Flare is ready"
@@ -201,23 +243,77 @@ async fn load(app: &App) -> anyhow::Result<()> {
 }
 
 /// Where a browser on this machine finds the web interface. An address that stands for all of them is none to go to.
-fn ui_address(mut address: SocketAddr) -> String {
+fn ui_address(app: &App) -> String {
+    let mut address = app.about.address;
     if address.ip().is_unspecified() {
         address.set_ip(match address {
             SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
             SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
         });
     }
-    format!("http://{address}{}", ui::HOME)
+    let scheme = if app.config.http.server.tls.certificate.path().is_some() { "https" } else { "http" };
+    format!("{scheme}://{address}{}", ui::HOME)
 }
 
 /// Begins what the node does by itself, its pages that move included.
-fn begin_chores(app: &Arc<App>, inboxes: Inboxes, live: Arc<Live>) -> Chores {
+fn begin_chores(
+    app: &Arc<App>,
+    inboxes: Inboxes,
+    live: Arc<Live>,
+    tls: Option<Arc<ServerTls>>,
+) -> anyhow::Result<Chores> {
     let mut chores = app.chores(inboxes);
+    if let Some(tls) = tls {
+        let every = app.config.http.server.tls.reload_interval;
+        let look = Box::pin(follow_certificates(tls, signal(SignalKind::hangup())?, every));
+        chores.push(Chore::new(
+            "look for another certificate",
+            When::Every(every),
+            OnFailure::NextTurn,
+            look,
+        ));
+    }
     let app = app.clone();
     let pages = async move { ui::live::run(&app, &live).await };
     chores.push(Chore::new("render live pages", When::Told, OnFailure::NextTurn, Box::pin(pages)));
-    Chores::start(chores)
+    Ok(Chores::start(chores))
+}
+
+/// Takes up certificates that were replaced: when told, and by itself. What cannot be used is said once, and what there was
+/// stays.
+async fn follow_certificates(tls: Arc<ServerTls>, mut hangup: Signal, every: Duration) {
+    let mut said = None;
+    loop {
+        let told = tokio::select! {
+            _ = hangup.recv() => true,
+            () = tokio::time::sleep(every) => false,
+        };
+        match tls.reload() {
+            Ok(true) => tracing::info!("another certificate of the API is taken up"),
+            Ok(false) if told => tracing::info!("the certificate of the API is as it was"),
+            Ok(false) => {}
+            Err(error) => {
+                let words = format!("{error:#}");
+                if told || said.as_ref() != Some(&words) {
+                    tracing::error!(
+                        error = words,
+                        "the certificate of the API cannot be used; the former stays"
+                    );
+                }
+                said = Some(words);
+                continue;
+            }
+        }
+        said = None;
+    }
+}
+
+/// Leaves the cluster, if the node is in one, and serves meanwhile.
+async fn leave(app: &App, server: &mut (impl Future<Output = ()> + Unpin)) {
+    tokio::select! {
+        () = app.leave_cluster() => {}
+        () = server => {}
+    }
 }
 
 /// Ends everything in its order: who is served, what is being changed, what is in flight, and what tells of it.
@@ -234,6 +330,9 @@ async fn stop_all(app: &App, server: impl Future<Output = ()>, chores: Chores) {
         tracing::warn!("some changes were not done in time; what they stored is found at the next start");
     }
     app.journey.stop().await;
+    if let Err(error) = app.store_last_used().await {
+        tracing::warn!(%error, "when tokens were last used could not be stored");
+    }
     drop(chores);
     app.end_telemetry().await;
 }

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -14,13 +15,16 @@ use crate::node::Company;
 
 /// A node by itself that tells the supervisor of this process how it is.
 pub fn company() -> Company {
-    let Some(supervisor) = Supervisor::of_process() else { return Company::none() };
+    let Some(supervisor) = Supervisor::of_process().map(Arc::new) else { return Company::none() };
+    let companion = supervisor.clone();
     let ready = move |_, stop| {
-        supervisor.tell("READY=1");
+        companion.tell("READY=1");
         // It belongs to the node's runtime, and ends with it: as long as it speaks, that runs.
-        TaskTracker::new().spawn(supervisor.accompany(stop));
+        TaskTracker::new().spawn(async move { companion.accompany(stop).await });
     };
-    Company { ready: Box::new(ready), ..Company::none() }
+    // Not by that task: a node with nothing to finish is gone before the task has its turn.
+    let stopping = move || supervisor.tell("STOPPING=1");
+    Company { ready: Box::new(ready), stopping: Box::new(stopping), ..Company::none() }
 }
 
 struct Supervisor {
@@ -48,17 +52,12 @@ impl Supervisor {
         }
     }
 
-    /// Gives signs of life, twice as often as they are asked for, until the node stops; and then says that it does.
-    async fn accompany(self, stop: CancellationToken) {
-        match self.patience {
-            None => stop.cancelled().await,
-            Some(patience) => {
-                while stop.run_until_cancelled(tokio::time::sleep(patience / 2)).await.is_some() {
-                    self.tell("WATCHDOG=1");
-                }
-            }
+    /// Gives signs of life, twice as often as they are asked for, until the node stops.
+    async fn accompany(&self, stop: CancellationToken) {
+        let Some(patience) = self.patience else { return };
+        while stop.run_until_cancelled(tokio::time::sleep(patience / 2)).await.is_some() {
+            self.tell("WATCHDOG=1");
         }
-        self.tell("STOPPING=1");
     }
 }
 

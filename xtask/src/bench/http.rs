@@ -23,8 +23,19 @@ impl Connection {
     }
 
     pub async fn send(&mut self, method: &str, path: &str, body: &str) -> anyhow::Result<Answer> {
+        self.send_with(method, path, "", body).await
+    }
+
+    /// The same with more headers, each with its end of line.
+    pub async fn send_with(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &str,
+        body: &str,
+    ) -> anyhow::Result<Answer> {
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n{headers}content-length: {}\r\n\r\n{body}",
             self.host,
             body.len()
         );

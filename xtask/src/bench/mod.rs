@@ -3,6 +3,7 @@
 
 mod drive;
 mod http;
+mod postgresql;
 mod process;
 mod raw;
 mod scenarios;
@@ -14,11 +15,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-pub use http::{find, length};
-pub use process::target;
+pub use http::{Connection, find, length};
+pub use process::{Flare, build, target};
+pub use sink::now;
 
 use drive::{Measured, Workload};
-use process::Flare;
 use sink::Sink;
 use tls::Identity;
 
@@ -39,9 +40,19 @@ pub struct Args {
     /// An earlier binary: each round runs it too, in turns with the other, and its line comes first.
     #[arg(long)]
     before: Option<PathBuf>,
+    /// Where Flare keeps everything: its own data directory, or a PostgreSQL server that is started for it.
+    #[arg(long, value_enum, default_value_t = Store::Embedded)]
+    store: Store,
     /// Then the scenarios: ten thousand subscriptions, a million documents, hanging clients.
     #[arg(long)]
     scenarios: bool,
+}
+
+/// Where Flare keeps everything.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Store {
+    Embedded,
+    Postgresql,
 }
 
 const C: Workload = Workload {
@@ -87,6 +98,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let binary = match &args.binary {
         Some(binary) => binary.clone(),
         None => process::build()?,
+    };
+    let _server = match args.store {
+        Store::Embedded => None,
+        Store::Postgresql => Some(postgresql::Server::start(&binary)?),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let rounds = if args.quick { 1 } else { args.rounds.max(1) };

@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use tokio::process::{Child, Command};
 
 use super::http::Connection;
+use super::postgresql;
 
 pub struct Flare {
     child: Child,
@@ -15,6 +16,8 @@ pub struct Flare {
     data: PathBuf,
     /// A file of authorities that it trusts in place of the public ones.
     authority: Option<PathBuf>,
+    /// Where it keeps everything, if not in the data directory.
+    store: Vec<(&'static str, String)>,
 }
 
 /// Builds the release binary and says where it is.
@@ -60,10 +63,16 @@ impl Flare {
         if data.exists() {
             std::fs::remove_dir_all(&data)?;
         }
-        Flare::start_on(binary, data, authority.map(Path::to_owned)).await
+        let store = postgresql::fresh_schema();
+        Flare::start_on(binary, data, authority.map(Path::to_owned), store).await
     }
 
-    async fn start_on(binary: &Path, data: PathBuf, authority: Option<PathBuf>) -> anyhow::Result<Flare> {
+    async fn start_on(
+        binary: &Path,
+        data: PathBuf,
+        authority: Option<PathBuf>,
+        store: Vec<(&'static str, String)>,
+    ) -> anyhow::Result<Flare> {
         let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let address = format!("127.0.0.1:{port}");
         let child = Command::new(binary)
@@ -71,11 +80,12 @@ impl Flare {
             .arg(&data)
             .env("FLARE_LOG_LEVEL", "error")
             .envs(authority.as_ref().map(|file| ("FLARE_HTTP_CLIENT_CA", file)))
+            .envs(store.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .kill_on_drop(true)
             .spawn()
             .context("starting flare")?;
-        let flare = Flare { child, address, data, authority };
+        let flare = Flare { child, address, data, authority, store };
         for _ in 0..500 {
             if let Ok(mut connection) = Connection::open(&flare.address).await
                 && connection.send("GET", "/readyz", "").await.is_ok_and(|answer| answer.status == 200)
@@ -121,8 +131,15 @@ impl Flare {
     pub async fn kill_and_restart(mut self, binary: &Path) -> anyhow::Result<(Flare, Duration)> {
         self.child.kill().await?;
         let began = std::time::Instant::now();
-        let flare = Flare::start_on(binary, self.data, self.authority).await?;
+        let flare = Flare::start_on(binary, self.data, self.authority, self.store).await?;
         Ok((flare, began.elapsed()))
+    }
+
+    /// Kills it, and leaves nothing of it.
+    pub async fn kill(mut self) -> anyhow::Result<()> {
+        self.child.kill().await?;
+        std::fs::remove_dir_all(&self.data)?;
+        Ok(())
     }
 
     pub async fn stop(mut self) -> anyhow::Result<()> {

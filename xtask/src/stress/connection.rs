@@ -2,8 +2,13 @@
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use tokio::net::TcpStream;
+
+/// A connection that seems open is looked at again so many times, this far apart, before anybody is blamed for it.
+const LOOKS: usize = 20;
+const MOMENT: Duration = Duration::from_millis(2);
 
 pub struct Connection {
     /// The same socket, asked directly: what the runtime knows of it may be older than what the system knows.
@@ -36,6 +41,18 @@ impl Connection {
             Ok(read) => read > 0,
             Err(error) => error.kind() == io::ErrorKind::WouldBlock,
         }
+    }
+
+    /// Whether it is open and stays so for a moment: on a machine that is busy, the word that the other side has closed it may
+    /// be overtaken by what that side sends next on another connection.
+    pub fn stays_open(&self) -> bool {
+        (0..LOOKS).all(|_| {
+            let is_open = self.is_open();
+            if is_open {
+                std::thread::sleep(MOMENT);
+            }
+            is_open
+        })
     }
 
     /// Whether the answer to its request with this number surely arrived, now that something else began: a sender that

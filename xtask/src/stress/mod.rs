@@ -29,6 +29,7 @@ use flare_promises::{beliefs, dice, mood, told, wish, world};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
+pub use connection::Connection;
 use run::Report;
 
 #[derive(clap::Args)]

@@ -181,8 +181,11 @@ impl Pair {
 
     /// Something begins. What is wrong with that.
     pub fn begins(&mut self, request: u64, begun: Begun, way: Way) -> Option<String> {
-        let wrong =
-            self.open.iter().any(Open::is_open).then(|| "a request begins while another one is open".into());
+        let wrong = self
+            .open
+            .iter()
+            .any(Open::stays_open)
+            .then(|| "a request begins while another one is open".into());
         let (connection, until) = match way {
             Way::Request(connection) => (Some(connection), None),
             Way::Lease(until) => (None, Some(until)),
@@ -301,6 +304,11 @@ impl Pair {
 }
 
 impl Open {
+    /// Whether it is still open at the sender's end, for longer than a word that it is not may be on its way.
+    fn stays_open(&self) -> bool {
+        self.is_open() && self.connection.as_ref().is_none_or(|connection| connection.stays_open())
+    }
+
     /// Whether it is still open at the sender's end. It may have given it up, or its lease may have ended.
     fn is_open(&self) -> bool {
         let connection = self.connection.as_ref().is_none_or(|connection| connection.is_open());

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use flare_model::subscription::credentials::{REDACTED, redacted_url};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
 use super::setting::{Setting, Unfit};
@@ -43,6 +44,16 @@ words! {
 }
 
 words! {
+    /// Whether whoever asks has to show a token.
+    AuthMode: r#""none" or "token""# {
+        /// Whoever can connect may do anything.
+        None = "none",
+        /// Every operation needs a token that is good for it.
+        Token = "token",
+    }
+}
+
+words! {
     /// The engine that keeps everything.
     Store: r#""embedded", "memory" or "postgresql""# {
         /// On disk, in this process.
@@ -51,6 +62,44 @@ words! {
         Memory = "memory",
         /// In a PostgreSQL server.
         Postgresql = "postgresql",
+    }
+}
+
+words! {
+    /// Where nodes find each other and agree on who does what.
+    Coordinator: r#""auto", "none", "postgresql" or "etcd""# {
+        /// The store itself if it can, else nowhere.
+        Auto = "auto",
+        /// Nowhere: the node is by itself.
+        None = "none",
+        /// In the database that keeps everything.
+        Postgresql = "postgresql",
+        /// In etcd.
+        Etcd = "etcd",
+        /// Not built in.
+        Nats = "nats",
+        /// Not built in.
+        Mongodb = "mongodb",
+        /// Not built in.
+        Cassandra = "cassandra",
+    }
+}
+
+words! {
+    /// How nodes hear quickly that there is something to look at.
+    DoorbellEngine: r#""auto", "poll", "postgresql" or "etcd""# {
+        /// What the store or the coordinator offers.
+        Auto = "auto",
+        /// They don't; each looks from time to time.
+        Poll = "poll",
+        /// By NOTIFY.
+        Postgresql = "postgresql",
+        /// By a key of etcd.
+        Etcd = "etcd",
+        /// Not built in.
+        Nats = "nats",
+        /// Not built in.
+        Rabbitmq = "rabbitmq",
     }
 }
 
@@ -182,9 +231,15 @@ impl Setting for UserAgent {
     }
 }
 
-/// Where the operator is told: an http or https url, or nowhere.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// Where the operator is told: an http or https url, or nowhere. Credentials in its query are shown to nobody.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WebhookUrl(String);
+
+impl std::fmt::Debug for WebhookUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&redacted_url(&self.0))
+    }
+}
 
 impl WebhookUrl {
     /// Nowhere.
@@ -207,11 +262,46 @@ impl Setting for WebhookUrl {
 
     fn from_text(text: &str) -> Result<Self, Unfit> {
         let url = Self(text.trim().to_owned());
-        if url.0 == "none" || url.get().is_some() { Ok(url) } else { Err(Unfit::Form) }
+        // What is shown in place of a credential is none.
+        let is_url = url.get().is_some() && !url.0.contains(REDACTED);
+        if url.0 == "none" || is_url { Ok(url) } else { Err(Unfit::Form) }
     }
 
     fn to_toml(&self) -> toml::Value {
-        self.0.clone().into()
+        redacted_url(&self.0).into_owned().into()
+    }
+}
+
+/// Where something is, in a word, or the word that nothing is said of it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place(Option<String>);
+
+impl Place {
+    /// Nothing is said.
+    pub const fn none() -> Self {
+        Self(None)
+    }
+
+    /// Where.
+    pub fn get(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+}
+
+impl Setting for Place {
+    const FORM: &'static str = r#""none", or a text without blanks"#;
+
+    fn from_text(text: &str) -> Result<Self, Unfit> {
+        match text.trim() {
+            "none" => Ok(Self(None)),
+            "" => Err(Unfit::Form),
+            place if place.contains(char::is_whitespace) => Err(Unfit::Form),
+            place => Ok(Self(Some(place.to_owned()))),
+        }
+    }
+
+    fn to_toml(&self) -> toml::Value {
+        self.0.clone().unwrap_or_else(|| "none".to_owned()).into()
     }
 }
 

@@ -12,7 +12,7 @@ pub const CONFIG: &str = "FLARE_CONFIG";
 const PREFIX: &str = "FLARE_";
 
 /// Variables that are no keys: the file's name, the build's, and the tests' hand on the clock.
-const OTHERS: [&str; 3] = [CONFIG, "FLARE_GIT_SHA", crate::door::OFFSET_FILE];
+const OTHERS: [&str; 4] = [CONFIG, "FLARE_TOKEN", "FLARE_GIT_SHA", crate::door::OFFSET_FILE];
 
 /// The variable of a key: `FLARE_` and its name in capitals, with `_` for dots and dashes.
 pub fn variable(key: &str) -> String {
@@ -103,6 +103,7 @@ mod tests {
         let (given, problems) = read_pairs(&[
             ("FLARE_CONFIG", "x"),
             ("FLARE_GIT_SHA", "x"),
+            ("FLARE_TOKEN", "x"),
             ("FLARE_TEST_CLOCK_OFFSET_FILE", "x"),
             ("FLARE_LOG_LEVEL", ""),
         ]);

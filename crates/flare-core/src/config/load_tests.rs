@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
+use flare_model::duration::HumanDuration;
+
 use super::*;
+use crate::config::ByteSize;
+use crate::config::setting::Setting as _;
 
 /// A directory of this test's own, with a `flare.toml` of this text.
 struct Scene {
@@ -137,4 +141,44 @@ fn a_named_file_must_exist() {
     let Problems(problems) =
         load(&Sources { file: Some("/nonexistent.toml".into()), ..Sources::default() }).unwrap_err();
     assert!(matches!(problems.as_slice(), [Problem::Unreadable { .. }]), "{problems:?}");
+}
+
+/// A value one step beyond a bound, where there is such a step.
+fn beyond(bound: &toml::Value, up: bool) -> Option<String> {
+    let step = |number: i128| if up { number + 1 } else { number - 1 };
+    match bound {
+        toml::Value::Integer(number) => Some(step(i128::from(*number)).to_string()),
+        toml::Value::Float(number) => Some((if up { number + 0.001 } else { number - 0.001 }).to_string()),
+        toml::Value::String(text) => {
+            if let Ok(HumanDuration(duration)) = text.parse::<HumanDuration>() {
+                let nanos = i128::try_from(duration.as_nanos()).unwrap();
+                return (up || nanos > 0).then(|| format!("{}ns", step(nanos)));
+            }
+            let bytes = i128::try_from(ByteSize::from_text(text).unwrap().as_usize()).unwrap();
+            (up || bytes > 0).then(|| step(bytes).to_string())
+        }
+        other => panic!("a bound of another kind: {other}"),
+    }
+}
+
+#[test]
+fn every_limit_is_kept_at_below_and_above_its_bounds() {
+    let mut tried = 0;
+    let mut config = Config::default();
+    config.walk("", &mut |key, slot| {
+        let Some(bounds) = slot.bounds() else { return };
+        let (low, high) = bounds.strip_prefix("from ").unwrap().split_once(" to ").unwrap();
+        let value = |text: &str| text.parse::<toml::Value>().unwrap();
+        for (bound, up) in [(value(low), false), (value(high), true)] {
+            let at = Raw::Toml(bound.clone());
+            assert_eq!(slot.read(&at), Ok(()), "{key} at {bound}");
+            if let Some(beyond) = beyond(&bound, up) {
+                let refused = slot.read(&Raw::Text(beyond.clone())).expect_err(key);
+                assert!(refused.contains(&bounds), "{key} = {beyond}: {refused}");
+            }
+            assert_eq!(slot.shown(), bound, "{key}: what is refused changes nothing");
+            tried += 1;
+        }
+    });
+    assert!(tried > 100, "{tried}");
 }

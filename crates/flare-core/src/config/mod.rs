@@ -5,11 +5,13 @@
 
 mod choice;
 mod cidr;
+mod cluster;
 mod environment;
 mod file;
 mod load;
 mod postgresql;
 mod problem;
+mod proxy;
 mod schema;
 mod secret;
 mod section;
@@ -21,6 +23,7 @@ mod telemetry;
 mod validate;
 
 pub use cidr::Cidr;
+pub use cluster::among_others::{Bell, Coordination};
 pub use load::{Flag, Sources, load};
 pub use problem::Problems;
 pub use schema::*;
@@ -30,10 +33,15 @@ pub use schema::*;
     reason = "the types of public fields and results, so that whoever holds one can name it"
 )]
 pub use {
-    choice::{DatabaseTls, Failover, LogFormat, LogLevel, LogOutput, Store, UserAgent, WebhookUrl},
+    choice::{
+        AuthMode, Coordinator, DatabaseTls, DoorbellEngine, Failover, LogFormat, LogLevel, LogOutput, Place,
+        Store, UserAgent, WebhookUrl,
+    },
+    cluster::{Advertised, AutoDuration, ClusterName, Credential, EtcdEndpoint, KeyPrefix, NodeName},
     load::{Entry, Loaded},
     postgresql::{DatabaseUrl, SchemaName},
     problem::{Origin, Problem},
+    proxy::{Proxy, ProxyUrl},
     secret::{KEY_BYTES, SecretKey, Token, parse_key},
     setting::Port,
     site::{HostName, WebOrigin},

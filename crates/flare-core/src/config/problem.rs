@@ -138,6 +138,13 @@ impl fmt::Display for Problem {
 #[derive(Debug)]
 pub struct Problems(pub Vec<Problem>);
 
+impl Problems {
+    /// One that shows only when it is tried: the key to correct, and what to say.
+    pub fn of(key: &'static str, message: String) -> Problems {
+        Problems(vec![Problem::Rule { key, origin: Origin::Default, message }])
+    }
+}
+
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, problem) in self.0.iter().enumerate() {

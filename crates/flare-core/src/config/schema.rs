@@ -5,9 +5,14 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::choice::{DatabaseTls, Failover, LogFormat, LogLevel, LogOutput, Store, UserAgent, WebhookUrl};
+use super::choice::{
+    AuthMode, Coordinator, DatabaseTls, DoorbellEngine, Failover, LogFormat, LogLevel, LogOutput, Place,
+    Store, UserAgent, WebhookUrl,
+};
 use super::cidr::Cidr;
+use super::cluster::{Advertised, AutoDuration, ClusterName, Credential, EtcdEndpoint, KeyPrefix, NodeName};
 use super::postgresql::{DatabaseUrl, SchemaName};
+use super::proxy::ProxyUrl;
 use super::secret::{SecretKey, Token};
 use super::section::section;
 use super::setting::Port;
@@ -54,6 +59,8 @@ section! {
         debug: DebugConfig;
         /// The engines below.
         provider: ProviderConfig;
+        /// This node among others.
+        cluster: ClusterConfig;
         /// Traces and metrics for a collector.
         telemetry: TelemetryConfig;
     }
@@ -102,6 +109,8 @@ section! {
         connections_per_peer: usize = 1024, in 0..=1_000_000;
         /// Connections beyond these, for questions about health and for metrics alone.
         spare_connections: usize = 16, in 0..=1024;
+        /// Requests under way at once on one connection of HTTP/2.
+        streams: u32 = 100, in 1..=10_000;
         /// Names by which it may be asked for while there is no authentication, besides addresses and `localhost`.
         hosts: Vec<HostName> = Vec::new();
         /// Origins whose pages may use the API from a browser, besides its own.
@@ -110,6 +119,22 @@ section! {
         threads: usize = 0, in 0..=256;
         /// Whether it may listen beyond loopback without authentication.
         insecure: bool = false;
+        /// Whether, and as whom, it speaks TLS.
+        tls: ServerTlsConfig;
+    }
+}
+
+section! {
+    /// TLS of the API.
+    ServerTlsConfig {
+        /// The certificate of the API, with those that lead to its authority.
+        certificate: CertificateFile = CertificateFile::none();
+        /// Its private key.
+        key: CertificateFile = CertificateFile::none();
+        /// The authorities that vouch for whoever connects; without it anybody may.
+        client_ca: CertificateFile = CertificateFile::none();
+        /// How often the files are looked at for a change.
+        reload_interval: Duration = secs(10), in ms(100)..=hours(24);
     }
 }
 
@@ -132,12 +157,24 @@ section! {
         user_agent: UserAgent = UserAgent::flare();
         /// The authorities that vouch for `https` clients, in place of the public ones.
         ca: CertificateFile = CertificateFile::none();
+        /// The proxy by way of which clients are reached.
+        proxy: ProxyUrl = ProxyUrl::none();
     }
 }
 
 section! {
     /// Secrets, and what guards them.
     AuthConfig {
+        /// Whether whoever asks has to show a token.
+        mode: AuthMode = AuthMode::None;
+        /// The operator's own token: good for everything, in every account.
+        operator_token: Token = Token::none();
+        /// Wrong tokens that one address is answered each second; whoever sends more waits longer for each answer.
+        guesses_per_peer: u32 = 10, in 1..=100_000;
+        /// The same for all addresses together.
+        guesses: u32 = 100, in 1..=1_000_000;
+        /// How long what was done is kept in the audit log.
+        audit_retention: Duration = hours(2160), in secs(1)..=DECADE;
         /// The key that seals secrets in the store; without it the file below holds it.
         secret_key: SecretKey = SecretKey::default();
         /// Where the key is kept and, on the first start, drawn; relative to the directory of the data.
@@ -168,6 +205,12 @@ section! {
     DomainConfig {
         /// Lanes of a resource that does not say.
         lanes: u16 = 8, in 1..=256;
+        /// The longest time to live that a producer may ask for.
+        maximum_ttl: Duration = hours(168), in secs(1)..=DECADE;
+        /// How often a message that cannot be read is tried before it is a dead letter.
+        consumer_tries: u32 = 5, in 1..=1000;
+        /// How many messages a source is asked for at once.
+        consumer_batch: usize = 500, in 1..=10_000;
         /// Pages of lists.
         pagination: PaginationConfig;
         /// How long things are kept.
@@ -294,6 +337,8 @@ section! {
         enabled: bool = true;
         /// Pages that may move at once.
         listeners: usize = 64, in 0..=4096;
+        /// How long a browser stays signed in.
+        session: Duration = hours(12), in secs(60)..=hours(8760);
     }
 }
 
@@ -320,8 +365,6 @@ section! {
     DebugConfig {
         /// Whether profiles may be taken, at `/debug/pprof/`.
         profiling: bool = false;
-        /// What whoever takes one shows as a bearer token; `none`: only requests from this machine are admitted.
-        admin_token: Token = Token::none();
         /// The longest profile.
         maximum_profile: Duration = secs(60), in secs(1)..=hours(1);
         /// Samples for each second of processor time.
@@ -354,10 +397,104 @@ section! {
     ProviderConfig {
         /// The engine that keeps everything.
         store: Store = Store::Embedded;
+        /// Where nodes find each other.
+        cluster: Coordinator = Coordinator::Auto;
+        /// How they hear quickly of what others wrote.
+        doorbell: DoorbellEngine = DoorbellEngine::Auto;
         /// The embedded engine.
         embedded: EmbeddedConfig;
         /// The engine over PostgreSQL.
         postgresql: PostgresqlConfig;
+        /// etcd.
+        etcd: EtcdConfig;
+        /// RabbitMQ, for consumers and producers.
+        rabbitmq: RabbitmqConfig;
+        /// NATS JetStream, likewise.
+        nats: NatsConfig;
+        /// SQS and Kinesis, likewise.
+        aws: AwsConfig;
+    }
+}
+
+section! {
+    /// RabbitMQ, for consumers and producers.
+    RabbitmqConfig {
+        /// Where the broker is, with user and password.
+        url: Credential = Credential::none();
+    }
+}
+
+section! {
+    /// NATS JetStream, for consumers and producers.
+    NatsConfig {
+        /// Where the servers are.
+        url: Credential = Credential::none();
+        /// What is shown to them.
+        credentials: Credential = Credential::none();
+    }
+}
+
+section! {
+    /// SQS and Kinesis, for consumers and producers.
+    AwsConfig {
+        /// The region.
+        region: Place = Place::none();
+        /// Where the services are, if not where the region has them.
+        endpoint: Place = Place::none();
+        /// Who asks.
+        access_key_id: Credential = Credential::none();
+        /// And by which key.
+        secret_access_key: Credential = Credential::none();
+    }
+}
+
+section! {
+    /// This node among others.
+    ClusterConfig {
+        /// Nodes of one name in one coordinator are one cluster.
+        name: ClusterName = ClusterName::flare();
+        /// What this node is called.
+        node: NodeName = NodeName::auto();
+        /// How the others reach it.
+        advertise: Advertised = Advertised::auto();
+        /// What all nodes share, for requests between them.
+        token: Token = Token::none();
+        /// How much it takes, compared with others.
+        weight: u32 = 1, in 0..=1000;
+        /// Whether it may lead.
+        leader: bool = true;
+        /// How long it is taken for alive when nothing is heard of it.
+        lease: Duration = secs(10), in secs(2)..=secs(300);
+        /// How often it says that it is.
+        renew: AutoDuration = AutoDuration::auto();
+        /// So long before the end of its lease it stops.
+        margin: AutoDuration = AutoDuration::auto();
+        /// So long may what is in flight take when a unit moves.
+        drain_timeout: Duration = secs(30), in Duration::ZERO..=hours(1);
+        /// So long the members have to stay the same until units move for balance.
+        rebalance_delay: AutoDuration = AutoDuration::auto();
+        /// Units under way at once for balance.
+        moves: u32 = 16, in 1..=10_000;
+        /// How busy it has to be to give units back.
+        give_back: Ratio = Ratio(0.95), in Ratio(0.1)..=Ratio(1.0);
+    }
+}
+
+section! {
+    /// etcd.
+    EtcdConfig {
+        /// Its members.
+        endpoints: Vec<EtcdEndpoint> = vec!["http://127.0.0.1:2379".parse().expect("it is one")];
+        /// Before every key.
+        prefix: KeyPrefix = KeyPrefix::flare();
+        /// Who asks, where it wants to know.
+        user: Credential = Credential::none();
+        /// And by which password.
+        password: Credential = Credential::none();
+        /// The authorities that vouch for members by https, in place of the public ones.
+        ca: CertificateFile = CertificateFile::none();
+        /// How long a member may take to answer.
+        timeout: Duration = secs(2), in ms(100)..=secs(60);
     }
 }
 
@@ -398,6 +535,8 @@ section! {
         statement_timeout: Duration = secs(30), in ms(100)..=hours(1);
         /// When a server that vanished without a word is noticed.
         tcp_user_timeout: Duration = secs(10), in ms(100)..=hours(1);
+        /// How often it is looked for what a notification would have told.
+        poll_interval: Duration = secs(1), in ms(10)..=secs(60);
         /// Whether connections are encrypted.
         tls: DatabaseTls = DatabaseTls::Prefer;
         /// The authorities that vouch for the server, in place of the public ones.

@@ -15,7 +15,7 @@ pub const REDACTED: &str = "[redacted]";
 const NONE: &str = "none";
 
 /// The shortest token; what is shorter can be guessed.
-const SHORTEST: usize = 16;
+const SHORTEST: usize = 32;
 
 /// A text that opens a door, or the word that nothing does. Its value is never shown.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,7 +45,7 @@ impl fmt::Debug for Token {
 }
 
 impl Setting for Token {
-    const FORM: &'static str = r#""none", or a text of at least 16 visible characters without blanks"#;
+    const FORM: &'static str = r#""none", or a text of at least 32 visible characters without blanks"#;
     const EXAMPLE: Option<&'static str> = Some("what `openssl rand -hex 32` prints");
     const SECRET: bool = true;
 
@@ -119,11 +119,13 @@ mod tests {
 
     #[test]
     fn a_token_is_known_to_the_code_and_shown_to_nobody() {
-        let token = Token::from_text("0123456789abcdef").unwrap();
-        assert_eq!(token.reveal(), Some("0123456789abcdef"));
+        let token = Token::from_text("0123456789abcdef0123456789abcdef").unwrap();
+        assert_eq!(token.reveal(), Some("0123456789abcdef0123456789abcdef"));
         assert_eq!(format!("{token:?} {}", token.to_toml()), "[redacted] \"[redacted]\"");
         assert_eq!(Token::from_text("none").unwrap(), Token::none());
-        for wrong in ["", "0123456789abcde", "correct horse battery staple", "0123456789abcdef\u{e9}"] {
+        let blanks = "correct horse battery staple and more of it";
+        for wrong in ["", "0123456789abcdef0123456789abcde", blanks, "0123456789abcdef0123456789abcdef\u{e9}"]
+        {
             assert!(Token::from_text(wrong).is_err(), "{wrong}");
         }
     }

@@ -89,6 +89,12 @@ impl CertificateFile {
     }
 }
 
+impl From<Option<PathBuf>> for CertificateFile {
+    fn from(path: Option<PathBuf>) -> Self {
+        Self(path)
+    }
+}
+
 impl Setting for CertificateFile {
     const FORM: &'static str = r#""none", or the path of a PEM file"#;
     const EXAMPLE: Option<&'static str> = Some(r#""/etc/flare/collector-ca.pem""#);

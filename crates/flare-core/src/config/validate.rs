@@ -1,6 +1,6 @@
 //! In: a configuration whose values each fit. Out: what does not fit together, with the remedy.
 
-use super::choice::Store;
+use super::choice::{AuthMode, Store};
 use super::cidr::Cidr;
 use super::schema::{Config, HistoryConfig};
 use super::setting::Setting;
@@ -19,9 +19,12 @@ pub fn check(config: &Config) -> Vec<Broken> {
         reachable_by_anyone(config),
         without_database(config),
         too_many_committers(config),
+        half_a_certificate(config),
     ];
+    let among_others = super::cluster::among_others::check(config);
     let pairs = [history_in_order(config), delivery_in_order(config), others_in_order(config)].concat();
     let mut broken: Vec<Broken> = alone.into_iter().flatten().collect();
+    broken.extend(among_others);
     broken.extend(carriers_allowed(config));
     broken.extend(too_many_points(config));
     broken.extend(pairs.into_iter().flatten());
@@ -61,15 +64,38 @@ fn too_many_committers(config: &Config) -> Option<Broken> {
 /// Others can reach the API, and nobody has said that this is meant.
 fn reachable_by_anyone(config: &Config) -> Option<Broken> {
     let server = &config.http.server;
-    (!server.is_loopback() && !server.insecure).then(|| {
+    let guarded = config.auth.mode == AuthMode::Token;
+    (!server.is_loopback() && !guarded && !server.insecure).then(|| {
         let message = format!(
-            "{} can be reached from other machines and there is no authentication yet: listen on a loopback address \
-             such as \"127.0.0.1:8080\", or set http.server.insecure = true to accept that anyone who can connect \
-             may do anything",
+            "{} can be reached from other machines and there is no authentication: set auth.mode = \"token\" and \
+             auth.operator-token (best as FLARE_AUTH_OPERATOR_TOKEN), listen on a loopback address such as \
+             \"127.0.0.1:8080\", or set http.server.insecure = true to accept that anyone who can connect may do \
+             anything",
             server.addr
         );
         ("http.server.addr", message)
     })
+}
+
+/// A certificate is of no use without its key, a key without its certificate, and who vouches for clients without either.
+fn half_a_certificate(config: &Config) -> Option<Broken> {
+    let tls = &config.http.server.tls;
+    let [certificate, key, client_ca] =
+        [&tls.certificate, &tls.key, &tls.client_ca].map(|file| file.path().is_some());
+    match (certificate, key) {
+        (true, false) => {
+            Some(("http.server.tls.key", "http.server.tls.certificate needs its key: name its file".into()))
+        }
+        (false, true) => Some((
+            "http.server.tls.certificate",
+            "http.server.tls.key needs its certificate: name its file".into(),
+        )),
+        (false, false) if client_ca => {
+            let message = "only TLS has certificates of clients: give http.server.tls.certificate and key";
+            Some(("http.server.tls.client-ca", message.into()))
+        }
+        _ => None,
+    }
 }
 
 /// Ranges are allowed that mean nothing by themselves.
@@ -217,7 +243,14 @@ mod tests {
         let broken = broken_by(|config| config.http.server.addr = "0.0.0.0:8080".parse().unwrap());
         assert_eq!(broken.len(), 1);
         assert_eq!(broken[0].0, "http.server.addr");
-        assert!(broken[0].1.contains("http.server.insecure = true"), "{}", broken[0].1);
+        for words in ["http.server.insecure = true", "auth.mode = \"token\"", "auth.operator-token"] {
+            assert!(broken[0].1.contains(words), "{}", broken[0].1);
+        }
+        let broken = broken_by(|config| {
+            config.http.server.addr = "0.0.0.0:8080".parse().unwrap();
+            config.auth.mode = AuthMode::Token;
+        });
+        assert_eq!(broken, vec![]);
         let broken = broken_by(|config| {
             config.http.server.addr = "0.0.0.0:8080".parse().unwrap();
             config.http.server.insecure = true;

@@ -1,6 +1,7 @@
 //! Accept: an origin's word about a document → one durable commit → what became of it.
 
 use bytes::Bytes;
+use flare_model::access::Caller;
 use flare_model::change::ChangeError;
 use flare_model::document::{Intent, Outcome, Write};
 use flare_model::time::Timestamp;
@@ -18,6 +19,14 @@ pub enum NotAccepted {
     /// The document or its revision cannot be read.
     #[error(transparent)]
     Unreadable(#[from] ChangeError),
+    /// The account has as much as it may have, or sends faster than it may.
+    #[error("{detail}")]
+    Quota {
+        /// Which quota, and what to do.
+        detail: String,
+        /// Whether it is enough to come again later.
+        passes: bool,
+    },
     /// The store says no.
     #[error(transparent)]
     Store(#[from] ProviderError),
@@ -46,6 +55,7 @@ struct Said {
     url: DocumentUrl,
     word: Word,
     at: Timestamp,
+    by: Caller,
 }
 
 impl Draft {
@@ -57,6 +67,11 @@ impl Draft {
         }
     }
 
+    /// Who says it.
+    pub fn by(&self) -> &Caller {
+        &self.said.by
+    }
+
     /// What is to be written.
     pub fn write(&self) -> &Write {
         &self.write
@@ -64,23 +79,31 @@ impl Draft {
 }
 
 /// Understands a word: which resource, which revision. No I/O.
-pub fn draft(registry: &Registry, url: DocumentUrl, word: Word, at: Timestamp) -> Result<Draft, NotAccepted> {
-    let Some((resource, routed_by)) = registry.route(&url) else { return Err(NotAccepted::NoResource(url)) };
+pub fn draft(
+    registry: &Registry,
+    by: &Caller,
+    url: DocumentUrl,
+    word: Word,
+    at: Timestamp,
+) -> Result<Draft, NotAccepted> {
+    let routed = registry.route(&by.account, &url).filter(|(resource, _)| by.sees_whole(resource));
+    let Some((resource, routed_by)) = routed else { return Err(NotAccepted::NoResource(url)) };
+    let change = resource.change().expect("what has an endpoint has revisions");
     let (intent, word) = match word {
         Word::Put(content) => {
-            let revision = resource.change.read(&content)?;
+            let revision = change.read(&content)?;
             // What came in is a part of a larger buffer, which would stay in memory as long as the document does.
             let content = Bytes::copy_from_slice(&content);
             (Intent::Put { revision, content: content.clone() }, Word::Put(content))
         }
         Word::Delete(None) => (Intent::Delete { revision: None }, word),
         Word::Delete(Some(ref text)) => {
-            (Intent::Delete { revision: Some(resource.change.read_revision_text(text)?) }, word)
+            (Intent::Delete { revision: Some(change.read_revision_text(text)?) }, word)
         }
     };
     let lane = resource.lane_of(url.as_str());
     let write = Write { lane, url: url.as_str().into(), intent, at, routed_by };
-    Ok(Draft { write, said: Said { url, word, at } })
+    Ok(Draft { write, said: Said { url, word, at, by: by.clone() } })
 }
 
 /// Commits drafts, in order, as one; each has its own outcome. Those that were routed by a catalog that is no more are
@@ -113,7 +136,7 @@ async fn commit_again<CaughtUp: Future<Output = Result<(), ProviderError>>>(
     catch_up: impl Fn(u64) -> CaughtUp,
 ) -> Result<Vec<Result<Outcome, NotAccepted>>, ProviderError> {
     for _ in 0..ROUTED_AGAIN {
-        let again = |said: &Said| draft(registry, said.url.clone(), said.word.clone(), said.at);
+        let again = |said: &Said| draft(registry, &said.by, said.url.clone(), said.word.clone(), said.at);
         let drafts: Vec<Result<Draft, NotAccepted>> = said.iter().map(again).collect();
         let understood = || drafts.iter().filter_map(|draft| Some(&draft.as_ref().ok()?.write));
         let routed_by = understood().map(|write| write.routed_by).min().unwrap_or_default();
@@ -185,7 +208,8 @@ mod tests {
     }
 
     fn said(registry: &Registry, url: &str, word: Word) -> Draft {
-        draft(registry, DocumentUrl::parse(url).expect("a url"), word, AT).expect("understood")
+        draft(registry, &Caller::anybody(), DocumentUrl::parse(url).expect("a url"), word, AT)
+            .expect("understood")
     }
 
     #[tokio::test]

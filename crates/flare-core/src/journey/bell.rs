@@ -2,10 +2,11 @@
 //! it at once, to the thread when it listens.
 
 use flare_model::ids::{LaneId, SubscriptionNumber};
+use flare_model::sharing::{Class, HostNumber};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::notification::host::HostKey;
+use crate::notification::host::Destination;
 
 /// How a delivery thread hears that lanes have moved, or that it may open something.
 #[derive(Default)]
@@ -52,13 +53,13 @@ impl Bell {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
     /// It may open a connection to this host.
-    Host(HostKey),
+    Host(Destination),
     /// It may open a connection to a host of its own that has waited.
     Connection,
-    /// It may ask a client that hangs.
-    Hanging,
+    /// It may begin a request to this host for a client of this class; it counts as begun.
+    Share(HostNumber, Class),
     /// It may begin an attempt of this subscription.
     Concurrency(SubscriptionNumber),
     /// Another thread waits for a connection, to this host or to any: one that is idle is to be closed.
-    Idle(Option<HostKey>),
+    Idle(Option<Destination>),
 }

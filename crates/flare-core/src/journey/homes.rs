@@ -1,4 +1,5 @@
 //! Where each subscription is served: its number comes in; its threads go out, also while lanes of it go to others.
+//! Lanes that another node serves have no thread here.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,6 +9,9 @@ use parking_lot::RwLock;
 
 use crate::journey::permits::concurrency::Common;
 use crate::journey::subscriber::placement::Placement;
+
+/// No thread of this node has the lane.
+const ELSEWHERE: u8 = u8::MAX;
 
 /// Where each subscription is served now.
 #[derive(Default)]
@@ -25,15 +29,18 @@ pub struct Home {
 
 struct Whereabouts {
     placement: Placement,
-    /// By lane, the thread that serves it, while lanes go to other threads than `placement` says.
-    moving: Option<Box<[usize]>>,
+    /// By lane, the thread that serves it; there are 64 at most.
+    threads: Box<[u8]>,
+    /// Lanes go to other threads than `placement` says.
+    moving: bool,
     /// What its threads share, once there were several.
     common: Option<Arc<Common>>,
 }
 
 impl Home {
-    fn new(placement: Placement, common: Option<Arc<Common>>) -> Home {
-        let place = Whereabouts { placement, moving: None, common };
+    fn new(placement: Placement, lanes: u16) -> Home {
+        let threads = vec![ELSEWHERE; usize::from(lanes)].into();
+        let place = Whereabouts { placement, threads, moving: false, common: None };
         Home { gate: tokio::sync::RwLock::default(), place: RwLock::new(place) }
     }
 
@@ -45,20 +52,36 @@ impl Home {
     /// The threads that serve it now.
     pub fn owners(&self) -> Vec<usize> {
         let place = self.place.read();
-        let Some(moving) = &place.moving else { return place.placement.owners() };
-        let mut owners = moving.to_vec();
+        let here = place.threads.iter().filter(|thread| **thread != ELSEWHERE);
+        let mut owners: Vec<usize> = here.map(|thread| usize::from(*thread)).collect();
         owners.sort_unstable();
         owners.dedup();
         owners
     }
 
-    /// The thread that serves a lane now.
-    pub fn thread_of(&self, lane: u8) -> usize {
+    /// The thread that serves the first of the lanes that are here.
+    pub fn first(&self) -> Option<usize> {
         let place = self.place.read();
-        place
-            .moving
-            .as_ref()
-            .map_or_else(|| place.placement.thread_of(lane), |moving| moving[usize::from(lane)])
+        place.threads.iter().find(|thread| **thread != ELSEWHERE).map(|thread| usize::from(*thread))
+    }
+
+    /// The thread that serves a lane now, if one does.
+    pub fn thread_of(&self, lane: u8) -> Option<usize> {
+        let place = self.place.read();
+        let thread = place.threads.get(usize::from(lane)).copied().filter(|thread| *thread != ELSEWHERE)?;
+        Some(usize::from(thread))
+    }
+
+    /// The lanes that are served here.
+    pub fn lanes(&self) -> Vec<u8> {
+        let place = self.place.read();
+        let here = place.threads.iter().enumerate().filter(|(_, thread)| **thread != ELSEWHERE);
+        here.map(|(lane, _)| lane as u8).collect()
+    }
+
+    /// Whether all lanes are served here.
+    pub fn is_whole(&self) -> bool {
+        self.place.read().threads.iter().all(|thread| *thread != ELSEWHERE)
     }
 
     /// What its threads share, once there were several.
@@ -66,33 +89,48 @@ impl Home {
         self.place.read().common.clone()
     }
 
-    /// Whether lanes are going to other threads.
-    pub fn is_moving(&self) -> bool {
-        self.place.read().moving.is_some()
+    /// The same, made if there are several by now.
+    pub fn common_for(&self, concurrency: u32) -> Option<Arc<Common>> {
+        let mut place = self.place.write();
+        if place.common.is_none() && place.placement.owners().len() > 1 {
+            place.common = Some(Common::new(concurrency));
+        }
+        place.common.clone()
     }
 
-    /// Its lanes, of which there are so many, begin to go where another placement says; what its threads share meanwhile
-    /// and afterwards, if they are several.
-    pub fn begins_to_move(&self, to: Placement, lanes: u16, concurrency: u32) -> Option<Arc<Common>> {
+    /// Whether lanes are going to other threads.
+    pub fn is_moving(&self) -> bool {
+        self.place.read().moving
+    }
+
+    /// Its lanes begin to go where another placement says; what its threads share meanwhile and afterwards, if they are
+    /// several.
+    pub fn begins_to_move(&self, to: Placement, concurrency: u32) -> Option<Arc<Common>> {
         let mut place = self.place.write();
         if place.common.is_none() && (place.placement.owners().len() > 1 || to.owners().len() > 1) {
             place.common = Some(Common::new(concurrency));
         }
-        place.moving = Some((0..lanes).map(|lane| place.placement.thread_of(lane as u8)).collect());
+        place.moving = true;
         place.common.clone()
     }
 
-    /// Lanes are served by other threads from now on.
-    pub fn moved(&self, to: Placement, lanes: &[u8]) {
-        if let Some(moving) = &mut self.place.write().moving {
-            lanes.iter().for_each(|lane| moving[usize::from(*lane)] = to.thread_of(*lane));
-        }
+    /// Lanes are served by the threads that a placement says from now on.
+    pub fn came(&self, to: Placement, lanes: &[u8]) {
+        let threads = &mut self.place.write().threads;
+        lanes.iter().for_each(|lane| threads[usize::from(*lane)] = to.thread_of(*lane) as u8);
     }
 
-    /// All lanes are where a placement says.
+    /// Lanes are served here no more. Answers whether none is left.
+    pub fn left(&self, lanes: &[u8]) -> bool {
+        let threads = &mut self.place.write().threads;
+        lanes.iter().for_each(|lane| threads[usize::from(*lane)] = ELSEWHERE);
+        threads.iter().all(|thread| *thread == ELSEWHERE)
+    }
+
+    /// All lanes that are here are where a placement says.
     pub fn has_moved(&self, to: Placement) {
         let mut place = self.place.write();
-        (place.placement, place.moving) = (to, None);
+        (place.placement, place.moving) = (to, false);
     }
 }
 
@@ -102,9 +140,10 @@ impl Homes {
         self.of.read().get(&number).cloned()
     }
 
-    /// A subscription is served so from now on.
-    pub fn settle(&self, placement: Placement, common: Option<Arc<Common>>) {
-        self.of.write().insert(placement.number, Arc::new(Home::new(placement, common)));
+    /// A subscription's home, made if it has none.
+    pub fn settle(&self, placement: Placement, lanes: u16) -> Arc<Home> {
+        let mut of = self.of.write();
+        of.entry(placement.number).or_insert_with(|| Arc::new(Home::new(placement, lanes))).clone()
     }
 
     /// Whether a subscription still has this home: one that is deleted has none, and gets no other.
@@ -116,6 +155,11 @@ impl Homes {
     pub fn forget(&self, number: SubscriptionNumber) {
         self.of.write().remove(&number);
     }
+
+    /// All subscriptions that have lanes here.
+    pub fn all(&self) -> Vec<SubscriptionNumber> {
+        self.of.read().keys().copied().collect()
+    }
 }
 
 #[cfg(test)]
@@ -125,14 +169,26 @@ mod tests {
     #[test]
     fn a_home_knows_the_thread_of_each_lane_while_lanes_move() {
         let placement = |shards| Placement { number: SubscriptionNumber(1), shards, threads: 4 };
-        let home = Home::new(placement(1), None);
-        assert_eq!((home.owners(), home.is_moving()), (vec![1], false));
-        assert!(home.begins_to_move(placement(4), 8, 10).is_some());
-        assert_eq!((home.owners(), home.thread_of(3), home.is_moving()), (vec![1], 1, true));
-        home.moved(placement(4), &[1, 5]);
-        assert_eq!((home.owners(), home.thread_of(5), home.thread_of(3)), (vec![1, 2], 2, 1));
-        home.moved(placement(4), &[2, 3, 6, 7]);
+        let home = Home::new(placement(1), 8);
+        assert_eq!((home.owners(), home.first(), home.is_whole()), (vec![], None, false));
+        home.came(placement(1), &[0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!((home.owners(), home.is_moving(), home.is_whole()), (vec![1], false, true));
+        assert!(home.begins_to_move(placement(4), 10).is_some());
+        assert_eq!((home.owners(), home.thread_of(3), home.is_moving()), (vec![1], Some(1), true));
+        home.came(placement(4), &[1, 5]);
+        assert_eq!((home.owners(), home.thread_of(5), home.thread_of(3)), (vec![1, 2], Some(2), Some(1)));
+        home.came(placement(4), &[2, 3, 6, 7]);
         home.has_moved(placement(4));
-        assert_eq!((home.owners(), home.thread_of(3), home.placement().first()), (vec![0, 1, 2, 3], 0, 1));
+        assert_eq!((home.owners(), home.thread_of(3), home.first()), (vec![0, 1, 2, 3], Some(0), Some(1)));
+    }
+
+    #[test]
+    fn lanes_that_leave_the_node_have_no_thread_here() {
+        let placement = Placement { number: SubscriptionNumber(1), shards: 2, threads: 2 };
+        let home = Home::new(placement, 4);
+        home.came(placement, &[0, 1, 2, 3]);
+        assert!(!home.left(&[0, 2]));
+        assert_eq!((home.owners(), home.lanes(), home.thread_of(0)), (vec![0], vec![1, 3], None));
+        assert!(home.left(&[1, 3]), "none is left");
     }
 }

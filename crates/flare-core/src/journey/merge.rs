@@ -1,5 +1,7 @@
 //! What several delivery threads say of one subscription, put together.
 
+use flare_model::pace::Throttle;
+
 /// What several threads say of one subscription, as one answer.
 pub trait Merge {
     /// Both as one.
@@ -14,6 +16,14 @@ impl Merge for bool {
     /// Only what all say yes to is a yes.
     fn merge(self, other: bool) -> bool {
         self && other
+    }
+}
+
+impl Merge for Throttle {
+    /// Each thread asks one thing at a time.
+    fn merge(self, other: Throttle) -> Throttle {
+        let next = self.next.into_iter().chain(other.next).min();
+        Throttle { since: self.since.min(other.since), next }
     }
 }
 

@@ -23,6 +23,8 @@ mod sending;
 mod settling;
 mod spreading;
 mod subscriber;
+mod taking;
+mod tenancy;
 #[cfg(test)]
 mod testing;
 mod thread;
@@ -35,9 +37,10 @@ use std::time::Duration;
 use flare_model::document::Document;
 use flare_model::ids::{LaneId, Ordinal, Seq, SubscriptionId, SubscriptionNumber};
 use flare_model::time::Timestamp;
-use flare_provider::{Newest, Opened, ProviderError};
+use flare_provider::{Newest, ProviderError};
 use tokio::sync::{mpsc, oneshot};
 
+pub use asking::census::{Ail, Found, RECENT_ERROR};
 pub use asking::documents::{KnownOfDocuments, ListOwed, Owed, OwedOfLane};
 pub use asking::needs::{RevisionsNeeded, TombstonesNeeded};
 pub use asking::notable::{Notable, NotableOnes};
@@ -49,6 +52,8 @@ pub use report::{Event, Report};
 pub use sending::trial::{Trial, Tried};
 pub use subscriber::Standstill;
 pub use subscriber::decision::Decision;
+pub use taking::Taken;
+pub use tenancy::{Lost, Tenancy};
 pub use thread::command::{AskedFor, Command, Requested};
 pub use thread::spawn::Threads;
 pub use worker::WorkerLimits;
@@ -56,7 +61,6 @@ pub use worker::breaker::BreakerSettings;
 
 use crate::door::Clock;
 use crate::epoch::Epoch;
-use crate::notification::compiled::Compiled;
 use crate::notification::ending::Answer;
 use crate::notification::host::HostKey;
 use crate::observe::Observe;
@@ -68,7 +72,6 @@ use log::pages::Pages;
 use log::tail::Tails;
 use merge::Merge;
 use permits::caps::Caps;
-use permits::concurrency::Common;
 use sending::errand::Errand;
 use thread::spawn::Running;
 use worker::Tools;
@@ -98,7 +101,8 @@ impl Journey {
         let observe = Observe::new(plan.observe, epoch.number(), plan.threads);
         let caps = Arc::new(Caps::new(plan.connections, plan.connections_per_host, bells.clone()));
         let tails = Tails::new(bells.clone(), plan.tail_bytes, observe.counts().clone());
-        let tails = Arc::new(tails.traced(plan.tracer.clone()));
+        let tails = tails.traced(plan.tracer.clone()).among_others(plan.tenancy.clone());
+        let tails = Arc::new(tails);
         plan.store.documents.watch(tails.clone());
         let mut threads = Vec::new();
         let mut handles = Vec::new();
@@ -114,7 +118,7 @@ impl Journey {
                 ),
                 ledger: plan.store.ledger.clone(),
                 dialler: plan.dialler.clone(),
-                epoch: epoch.number(),
+                tenancy: plan.tenancy.clone(),
                 read_limits: plan.read_limits,
                 limits: plan.limits,
                 caps: caps.clone(),
@@ -140,6 +144,16 @@ impl Journey {
         self.epoch.get().await
     }
 
+    /// The same, if it was given out.
+    pub fn epoch_number(&self) -> u64 {
+        self.epoch.number().get()
+    }
+
+    /// How many delivery threads there are.
+    pub fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
     /// Whether a subscription was handed to its threads.
     pub fn serves(&self, number: SubscriptionNumber) -> bool {
         self.homes.of(number).is_some()
@@ -148,31 +162,6 @@ impl Journey {
     /// What is watched of deliveries.
     pub fn observe(&self) -> &Observe {
         &self.observe
-    }
-
-    /// Hands a subscription's lanes to the threads that serve them from now on.
-    pub async fn open(
-        &self,
-        compiled: &Arc<Compiled>,
-        opened: Vec<Opened>,
-        standstill: Standstill,
-        fresh: bool,
-    ) {
-        let placement = compiled.placement(self.threads.len());
-        let mut parts: Vec<Vec<Opened>> = self.threads.iter().map(|_| Vec::new()).collect();
-        for feed in opened {
-            parts[placement.thread_of(feed.feed.lane)].push(feed);
-        }
-        let several = placement.owners().len() > 1;
-        let common = several.then(|| Common::new(compiled.spec.concurrency));
-        for (thread, opened) in parts.into_iter().enumerate().filter(|(_, part)| !part.is_empty()) {
-            let (compiled, standstill, common) = (compiled.clone(), standstill.clone(), common.clone());
-            let decision = None;
-            let open = Command::Open { compiled, opened, standstill, fresh, placement, common, decision };
-            // A thread that has stopped takes no commands; the node is stopping.
-            let _ = self.threads[thread].send(open).await;
-        }
-        self.homes.settle(placement, common);
     }
 
     /// Sends a command to every thread that serves a subscription.
@@ -189,7 +178,8 @@ impl Journey {
     pub async fn send_to_first(&self, number: SubscriptionNumber, command: Command) {
         let Some(home) = self.homes.of(number) else { return };
         let _gate = home.gate.read().await;
-        let _ = self.threads[home.placement().first()].send(command).await;
+        let Some(first) = home.first() else { return };
+        let _ = self.threads[first].send(command).await;
     }
 
     /// Sends a command to every thread that serves a subscription and puts their answers together. `None`: the node is
@@ -256,6 +246,7 @@ impl Journey {
             let one = answer.await.ok()?;
             all.gauges.add(&one.gauges);
             all.took = all.took.max(one.took);
+            all.troubled.extend(one.troubled);
         }
         Some(all)
     }
@@ -299,7 +290,7 @@ impl Journey {
     /// Sends a test from one of the threads that serve the subscription.
     pub async fn try_out(&self, trial: Trial) -> Option<Tried> {
         let home = self.homes.of(trial.compiled.number)?;
-        let thread = home.placement().first();
+        let thread = home.first()?;
         let (reply, answer) = oneshot::channel();
         let _ = self.threads[thread].send(Command::Try(Box::new(trial), reply)).await;
         answer.await.ok()
@@ -337,11 +328,27 @@ impl Journey {
         host: HostKey,
         request: flare_wire::Request,
         timeout: Duration,
+        limits: Option<ReadLimits>,
     ) -> Result<Answer, String> {
         let (reply, answer) = oneshot::channel();
-        let errand = Errand { host, request, timeout, reply };
+        let errand = Errand { host, request, timeout, limits, reply };
         let _ = self.threads[0].send(Command::Errand(Box::new(errand))).await;
         answer.await.unwrap_or_else(|_| Err("the node is stopping".to_owned()))
+    }
+
+    /// Where a lane stands as far as this node knows, if somebody reads it here.
+    pub fn head(&self, lane: LaneId) -> Option<Seq> {
+        self.tails.head(lane)
+    }
+
+    /// A lane stands at `head` at least; what lies between is in the store.
+    pub fn reach(&self, lane: LaneId, head: Seq) {
+        self.tails.reach(lane, head);
+    }
+
+    /// What other nodes wrote: of a lane, beyond `after`, all that is newest up to `upto`.
+    pub fn follow(&self, lane: LaneId, after: Seq, upto: Seq, documents: Vec<Document>) {
+        self.tails.follow(lane, after, upto, documents);
     }
 
     /// Changes of a lane that nobody is to read any more.

@@ -8,6 +8,7 @@ use super::{BreakerSettings, Dialler, ReadLimits, Report, Threads, WorkerLimits}
 use crate::config::Config;
 use crate::door::{Clock, Entropy};
 use crate::journey::subscriber::passive::PassiveLimits;
+use crate::journey::tenancy::Tenancy;
 use crate::observe;
 use crate::telemetry::Tracer;
 
@@ -45,6 +46,8 @@ pub struct Plan {
     pub observe: observe::Limits,
     /// What makes spans, where telemetry is on.
     pub tracer: Option<Arc<Tracer>>,
+    /// What the cluster allows the node, if it is in one.
+    pub tenancy: Option<Arc<Tenancy>>,
 }
 
 impl Plan {
@@ -85,6 +88,7 @@ impl Plan {
                 watchers: delivery.attempts.watchers,
             },
             tracer: None,
+            tenancy: None,
         }
     }
 }

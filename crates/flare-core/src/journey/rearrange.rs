@@ -24,6 +24,8 @@ use crate::notification::compiled::Compiled;
 
 /// Lanes as the store has them, and how their subscription stands.
 pub struct Reopened {
+    /// The epoch under which they are open now.
+    pub epoch: u64,
     /// The settings.
     pub compiled: Arc<Compiled>,
     /// The feeds of the lanes.
@@ -66,18 +68,18 @@ impl Journey {
         compiled: &Compiled,
         to: Placement,
     ) -> Option<Draining<'static>> {
-        let (number, lanes) = (compiled.number, compiled.resource.view.lanes);
+        let number = compiled.number;
         let _gate = home.gate.write().await;
         if !self.homes.is_of(number, home) {
             return None;
         }
-        let common = home.begins_to_move(to, lanes, compiled.spec.concurrency);
+        let common = home.begins_to_move(to, compiled.spec.concurrency);
         for thread in home.owners() {
             let _ = self.threads[thread].send(Command::Place(to, common.clone())).await;
         }
         let draining = FuturesUnordered::new();
-        let leaving =
-            (0..lanes).map(|lane| lane as u8).filter(|lane| home.thread_of(*lane) != to.thread_of(*lane));
+        let mut leaving = home.lanes();
+        leaving.retain(|lane| home.thread_of(*lane) != Some(to.thread_of(*lane)));
         for (thread, lanes) in by_thread(leaving, |lane| home.thread_of(*lane)) {
             let mut drains = Vec::with_capacity(lanes.len());
             for lane in lanes {
@@ -114,23 +116,29 @@ impl Journey {
         for gone in released {
             decision = decision.merge(gone.await.ok()?);
         }
-        let Reopened { compiled, feeds, standstill } = reopen(lanes.clone()).await?;
-        for (thread, opened) in by_thread(feeds, |opened| to.thread_of(opened.feed.lane)) {
+        let Reopened { epoch, compiled, feeds, standstill } = reopen(lanes.clone()).await?;
+        for (thread, opened) in by_thread(feeds, |opened| Some(to.thread_of(opened.feed.lane))) {
             let (compiled, standstill, common) = (compiled.clone(), standstill.clone(), home.common());
             let (placement, decision) = (to, decision.clone());
+            let fresh = false;
             let open =
-                Command::Open { compiled, opened, standstill, fresh: false, placement, common, decision };
+                Command::Open { compiled, opened, epoch, standstill, fresh, placement, common, decision };
             let _ = self.threads[thread].send(open).await;
         }
-        home.moved(to, &lanes);
+        home.came(to, &lanes);
         Some(())
     }
 }
 
-fn by_thread<T>(all: impl IntoIterator<Item = T>, thread: impl Fn(&T) -> usize) -> BTreeMap<usize, Vec<T>> {
+fn by_thread<T>(
+    all: impl IntoIterator<Item = T>,
+    thread: impl Fn(&T) -> Option<usize>,
+) -> BTreeMap<usize, Vec<T>> {
     let mut parts: BTreeMap<usize, Vec<T>> = BTreeMap::new();
     for one in all {
-        parts.entry(thread(&one)).or_default().push(one);
+        if let Some(thread) = thread(&one) {
+            parts.entry(thread).or_default().push(one);
+        }
     }
     parts
 }

@@ -107,11 +107,11 @@ impl Change {
         made.as_ref().as_ref().map_err(Clone::clone)
     }
 
-    /// What every request says of the document.
-    pub fn texts(&self) -> &Texts {
+    /// What every request says of the document, which its resource calls by this name.
+    pub fn texts(&self, name: &str) -> &Texts {
         self.texts.get_or_init(|| {
             let revision = self.document.revision.to_string();
-            let lines = Lines::of_texts([(FLARE_DOCUMENT, &*self.document.url), (FLARE_REVISION, &revision)]);
+            let lines = Lines::of_texts([(FLARE_DOCUMENT, name), (FLARE_REVISION, &revision)]);
             Texts { lines, revision: revision.into() }
         })
     }

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use flare_model::ids::{SubscriptionId, SubscriptionNumber};
 use flare_model::resource::Resource;
-use flare_model::subscription::{Spec, Target};
+use flare_model::subscription::{RateLimit, Spec, Target, Way};
 use flare_wire::{Beginning, Method, Name, Value};
 use sha2::{Digest, Sha256};
 
-use crate::notification::host::HostKey;
+use crate::bridges::{Bridges, Outlet};
+use crate::notification::echo::Echoes;
+use crate::notification::host::{Destination, HostKey};
 use crate::notification::signature::Signer;
+use crate::tls::Identity;
 
 /// A subscription, ready to deliver.
 pub struct Compiled {
@@ -29,6 +32,10 @@ pub struct Compiled {
     pub shape: u64,
     /// The beginning of every notification's id: subscription and log.
     pub identity: Sha256,
+    /// What the sequences count on from that the client is told.
+    pub sequences_from: u64,
+    /// What is not to be kept of an answer.
+    pub echoes: Echoes,
     /// What signs every notification.
     pub signer: Arc<Signer>,
 }
@@ -40,7 +47,24 @@ pub struct RequestParts {
     /// Whether the user's headers have a content type.
     pub own_content_type: bool,
     /// Where it goes.
-    pub host: HostKey,
+    pub to: Destination,
+}
+
+/// As whom Flare comes to a client.
+pub struct Appearance<'a> {
+    /// What it calls itself.
+    pub user_agent: &'a str,
+    /// The certificate that it shows over TLS.
+    pub identity: Option<Arc<Identity>>,
+    /// The way to sinks.
+    pub bridges: &'a Bridges,
+}
+
+impl<'a> Appearance<'a> {
+    /// By its name alone, and to no sinks but these.
+    pub fn named(user_agent: &'a str, bridges: &'a Bridges) -> Appearance<'a> {
+        Appearance { user_agent, identity: None, bridges }
+    }
 }
 
 impl Compiled {
@@ -52,14 +76,9 @@ impl Compiled {
         resource: Arc<Resource>,
         spec: Spec,
         incarnation: u64,
-        user_agent: &str,
+        appearance: Appearance<'_>,
     ) -> Compiled {
-        let [create, update, delete] = &spec.targets;
-        let parts = |target: &Target| Arc::new(RequestParts::new(target, user_agent));
-        let creates = parts(create);
-        let updates = if Arc::ptr_eq(create, update) { creates.clone() } else { parts(update) };
-        let deletes = if Arc::ptr_eq(update, delete) { updates.clone() } else { parts(delete) };
-        let requests = [creates, updates, deletes];
+        let requests = requests(&spec.way, &appearance);
         let mut identity = Sha256::new();
         identity.update(id.as_str().as_bytes());
         identity.update([0]);
@@ -70,8 +89,43 @@ impl Compiled {
             identity.update(filter_changes.to_be_bytes());
         }
         let shape = shape_of(&spec);
-        let signer = Arc::default();
-        Compiled { id, number, filter_changes, resource, spec, requests, shape, identity, signer }
+        let (sequences_from, signer) = (0, Arc::default());
+        let echoes = Echoes::of(spec.way.targets().iter().map(|target| &**target));
+        Compiled {
+            id,
+            number,
+            filter_changes,
+            resource,
+            spec,
+            requests,
+            shape,
+            identity,
+            sequences_from,
+            echoes,
+            signer,
+        }
+    }
+
+    /// The same, whose sequences count on from another number than 0.
+    pub fn counting_from(self, sequences_from: u64) -> Compiled {
+        Compiled { sequences_from, ..self }
+    }
+
+    /// The same within other limits.
+    pub fn within(&self, concurrency: u32, rate_limit: Option<RateLimit>) -> Compiled {
+        Compiled {
+            id: self.id.clone(),
+            number: self.number,
+            filter_changes: self.filter_changes,
+            resource: self.resource.clone(),
+            spec: Spec { concurrency, rate_limit, ..self.spec.clone() },
+            requests: self.requests.clone(),
+            shape: self.shape,
+            identity: self.identity.clone(),
+            sequences_from: self.sequences_from,
+            echoes: self.echoes.clone(),
+            signer: self.signer.clone(),
+        }
     }
 
     /// The same, with what signs its notifications.
@@ -80,13 +134,36 @@ impl Compiled {
     }
 }
 
+/// What requests begin with, by action; shared by actions that have nothing of their own.
+fn requests(way: &Way, appearance: &Appearance<'_>) -> [Arc<RequestParts>; 3] {
+    let [create, update, delete] = match way {
+        Way::Http(targets) => targets,
+        Way::Sink(sink) => {
+            let outlet = appearance.bridges.outlet_or_none(sink);
+            let parts = Arc::new(RequestParts::to_sink(outlet));
+            return [parts.clone(), parts.clone(), parts];
+        }
+    };
+    let parts = |target: &Target| Arc::new(RequestParts::new(target, appearance));
+    let creates = parts(create);
+    let updates = if Arc::ptr_eq(create, update) { creates.clone() } else { parts(update) };
+    let deletes = if Arc::ptr_eq(update, delete) { updates.clone() } else { parts(delete) };
+    [creates, updates, deletes]
+}
+
 impl RequestParts {
-    fn new(target: &Target, user_agent: &str) -> RequestParts {
+    /// To a sink: a message is written as a request would be, of which its headers and its body are taken.
+    fn to_sink(outlet: Arc<Outlet>) -> RequestParts {
+        let beginning = Beginning::unaddressed(Method::Post);
+        RequestParts { beginning, own_content_type: false, to: Destination::Sink(outlet) }
+    }
+
+    fn new(target: &Target, appearance: &Appearance<'_>) -> RequestParts {
         const USER_AGENT: Name<'static> = Name::fixed("user-agent");
         let has = |name: &str| target.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
         // The user's takes the place of ours; of several the last, as one has one.
         let own = target.headers.iter().rfind(|(name, _)| name.eq_ignore_ascii_case(USER_AGENT.as_str()));
-        let agent = own.map_or(user_agent, |(_, value)| value);
+        let agent = own.map_or(appearance.user_agent, |(_, value)| value);
         let others =
             target.headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case(USER_AGENT.as_str()));
         let others =
@@ -97,9 +174,10 @@ impl RequestParts {
         let method = Method::named(target.method).expect("methods were checked");
         let beginning = Beginning::new(method, target.url.authority(), fields)
             .expect("an authority was checked to be ASCII");
-        let host =
-            HostKey { https: target.url.https(), host: target.url.host().into(), port: target.url.port() };
-        RequestParts { beginning, own_content_type: has("content-type"), host }
+        let https = target.url.https();
+        let identity = appearance.identity.clone().filter(|_| https);
+        let host = HostKey { https, host: target.url.host().into(), port: target.url.port(), identity };
+        RequestParts { beginning, own_content_type: has("content-type"), to: host.into() }
     }
 }
 

@@ -8,8 +8,14 @@ use flare_wire::Fields;
 pub enum Ending {
     /// With an answer.
     Answered(Answer),
-    /// Without one.
+    /// A sink has it.
+    Taken,
+    /// A sink will never take it, for this reason.
+    Refused(String),
+    /// Without one, or without the end of one.
     Failed {
+        /// The status of an answer that began.
+        status: Option<u16>,
         /// What went wrong, in words.
         error: String,
         /// Whether at least one byte of the request was written, so that the client may have processed it.
@@ -20,6 +26,15 @@ pub enum Ending {
 }
 
 impl Ending {
+    /// The status of the answer, whole or not.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Ending::Answered(answer) => Some(answer.status),
+            Ending::Failed { status, .. } => *status,
+            Ending::Taken | Ending::Refused(_) => None,
+        }
+    }
+
     /// As it is judged.
     pub fn heard(&self) -> Heard<'_> {
         match self {
@@ -32,7 +47,11 @@ impl Ending {
                 excerpt: &answer.excerpt,
                 second: answer.second,
             },
-            Ending::Failed { error, sent, .. } => Heard::Nothing { error, sent: *sent },
+            Ending::Taken => Heard::Taken,
+            Ending::Refused(error) => Heard::Refused { error },
+            Ending::Failed { status, error, sent, .. } => {
+                Heard::Nothing { status: *status, error, sent: *sent }
+            }
         }
     }
 }

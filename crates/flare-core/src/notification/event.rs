@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::notification::compiled::Compiled;
 use crate::notification::ids::replay_id;
-use crate::notification::payload::{Payload, data, put_json};
+use crate::notification::payload::{Payload, data, is_text, put_json, put_raw};
 
 /// The type of a body that is a whole event.
 pub const STRUCTURED: &str = "application/cloudevents+json";
@@ -46,10 +46,11 @@ impl Told<'_> {
         put("id", &self.id.into());
         put("source", &(*self.event.source).into());
         put("type", &kind.into());
-        put("subject", &(*self.document.url).into());
+        let document = self.document;
+        put("subject", &self.compiled.resource.name(&document.url, &document.revision).into());
         put("time", &self.document.updated_at.to_string().into());
         put("flarerevision", &self.document.revision.to_string().into());
-        put("flaresequence", &self.attempt.seq.0.to_string().into());
+        put("flaresequence", &(self.compiled.sequences_from + self.attempt.seq.0).to_string().into());
         if self.attempt.replay != 0 {
             put("flarereplay", &replay_id(self.attempt.replay).into());
         }
@@ -75,7 +76,11 @@ pub fn structured(told: &Told<'_>, payload: &Payload<'_>) -> Bytes {
         out.put_u8(b':');
         put_json(&mut out, value);
     });
-    if !bytes.is_empty() {
+    if let Payload::Raw(bytes) = payload {
+        let field = if is_text(bytes) { ",\"data\":" } else { ",\"data_base64\":" };
+        out.put_slice(field.as_bytes());
+        put_raw(&mut out, bytes);
+    } else if !bytes.is_empty() {
         out.put_slice(b",\"datacontenttype\":\"");
         out.put_slice(kind.as_bytes());
         out.put_slice(b"\",\"data\":");

@@ -11,13 +11,14 @@ use crate::notification::change::{BodyKey, Change};
 use crate::notification::compiled::Compiled;
 use crate::notification::event::{self, Told};
 use crate::notification::ids::{notification_id, replay_id};
-use crate::notification::payload::{JSON, Payload, data, payload, put_json};
+use crate::notification::payload::{JSON, Payload, data, is_text, payload, put_json, put_raw};
 
 const FLARE_ACTION: Name<'static> = Name::fixed("flare-action");
 const FLARE_SEQUENCE: Name<'static> = Name::fixed("flare-sequence");
 const FLARE_REPLAY: Name<'static> = Name::fixed("flare-replay");
 const FLARE_PATCH_FROM: Name<'static> = Name::fixed("flare-patch-from");
-const CONTENT_TYPE: Name<'static> = Name::fixed("content-type");
+/// The header with the type of the body.
+pub const CONTENT_TYPE: Name<'static> = Name::fixed("content-type");
 /// The header with the time of sending, in seconds.
 pub const WEBHOOK_TIMESTAMP: Name<'static> = Name::fixed("webhook-timestamp");
 const WEBHOOK_SIGNATURE: Name<'static> = Name::fixed("webhook-signature");
@@ -51,14 +52,16 @@ pub fn request_as(
 ) -> Request {
     let document = &change.document;
     let parts = &compiled.requests[attempt.action as usize];
-    let url = &compiled.spec.target(attempt.action).url;
-    let texts = change.texts();
+    let name = compiled.resource.name(&document.url, &document.revision);
+    let texts = change.texts(name);
     let mut request = Request::new(room, &parts.beginning, |path| {
-        url.render_path(&compiled.resource.values(&document.url), &texts.revision, path);
+        if let Some(target) = compiled.spec.target(attempt.action) {
+            target.url.render_path(&compiled.resource.values(name), &texts.revision, path);
+        }
     });
     request.lines(&texts.lines);
     request.text(FLARE_ACTION, attempt.action.as_str());
-    request.number(FLARE_SEQUENCE, attempt.seq.0);
+    request.number(FLARE_SEQUENCE, compiled.sequences_from + attempt.seq.0);
     if attempt.replay != 0 {
         request.text(FLARE_REPLAY, &replay_id(attempt.replay));
     }
@@ -118,7 +121,7 @@ fn envelope(compiled: &Compiled, document: &Document, action: Action, payload: &
     let size = payload.parts().0.len();
     let mut out = BytesMut::with_capacity(size + document.url.len() + 200);
     out.put_slice(b"{\"id\":");
-    put_json(&mut out, &*document.url);
+    put_json(&mut out, compiled.resource.name(&document.url, &document.revision));
     out.put_slice(b",\"action\":\"");
     out.put_slice(action.as_str().as_bytes());
     out.put_slice(b"\",\"revision\":");
@@ -134,6 +137,13 @@ fn envelope(compiled: &Compiled, document: &Document, action: Action, payload: &
         Payload::Document(bytes) => {
             out.put_slice(b",\"document\":");
             out.put_slice(bytes);
+        }
+        Payload::Raw(bytes) => {
+            if !is_text(bytes) {
+                out.put_slice(b",\"encoding\":\"base64\"");
+            }
+            out.put_slice(b",\"document\":");
+            put_raw(&mut out, bytes);
         }
         Payload::Patch { bytes, from, .. } => {
             out.put_slice(b",\"patchFrom\":");

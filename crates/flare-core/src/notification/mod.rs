@@ -5,11 +5,13 @@
 
 pub mod change;
 pub mod compiled;
+pub mod echo;
 pub mod ending;
 mod event;
 pub mod host;
 pub mod ids;
 pub mod message;
+pub mod outgoing;
 mod payload;
 pub mod signature;
 

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use flare_model::document::Document;
 use flare_model::feed::{Action, Kept};
@@ -16,12 +18,17 @@ use crate::notification::compiled::Compiled;
 /// The type of a body that is JSON, and nothing more is said of it.
 pub const JSON: &str = "application/json";
 
+/// The type of a body of which nothing is known.
+pub const ANYTHING: &str = "application/octet-stream";
+
 /// What a notification tells of the document.
 pub(crate) enum Payload<'a> {
     /// Nothing: it is deleted, or the subscription does not want it.
     Nothing,
     /// The document.
     Document(&'a Bytes),
+    /// A message that is passed on as it is, whatever that is.
+    Raw(&'a Bytes),
     /// The difference to what the client has.
     Patch {
         /// The difference.
@@ -39,6 +46,7 @@ impl Payload<'_> {
         match self {
             Payload::Nothing => (Bytes::new(), JSON),
             Payload::Document(bytes) => (Bytes::clone(bytes), JSON),
+            Payload::Raw(bytes) => (Bytes::clone(bytes), ANYTHING),
             Payload::Patch { bytes, kind, .. } => (bytes.clone(), kind.media_type()),
         }
     }
@@ -59,7 +67,24 @@ pub fn payload<'a>(
         let bytes = kind.between(&state.content, &document.content)?;
         Some(Payload::Patch { bytes, kind, from: &state.revision })
     });
-    patch.unwrap_or(Payload::Document(&document.content))
+    match patch {
+        Some(patch) => patch,
+        None if compiled.resource.is_raw() => Payload::Raw(&document.content),
+        None => Payload::Document(&document.content),
+    }
+}
+
+/// Whether a message can stand in JSON as a text.
+pub(crate) fn is_text(message: &[u8]) -> bool {
+    std::str::from_utf8(message).is_ok()
+}
+
+/// A message as a value of JSON: its text, or in base64 where it is none.
+pub(crate) fn put_raw(out: &mut BytesMut, message: &[u8]) {
+    match std::str::from_utf8(message) {
+        Ok(text) => put_json(out, text),
+        Err(_) => put_json(out, &STANDARD.encode(message)),
+    }
 }
 
 pub(crate) fn put_json(out: &mut BytesMut, value: &(impl serde::Serialize + ?Sized)) {
@@ -79,7 +104,8 @@ pub(crate) enum Datum<'a> {
 
 /// The values of one's own, by name.
 pub(crate) fn data<'a>(compiled: &'a Compiled, document: &Document) -> BTreeMap<&'a str, Datum<'a>> {
-    let values = compiled.resource.values(&document.url);
+    let resource = &compiled.resource;
+    let values = resource.values(resource.name(&document.url, &document.revision));
     let revision = document.revision.to_string();
     let scalar = |template: &'a ScalarTemplate| match template {
         ScalarTemplate::Text(text) => Datum::Text(text.render(&values, &revision)),

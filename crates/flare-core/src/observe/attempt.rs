@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::redact;
 use crate::notification::Notification;
 use crate::notification::compiled::Compiled;
+use crate::notification::echo::Echoes;
 use crate::notification::ending::Ending;
 use crate::notification::ids::notification_id;
 
@@ -55,6 +56,7 @@ impl Outcome {
         match ending {
             Ending::Answered(answer) if spec.is_success(answer.status) => Outcome::Delivered,
             Ending::Answered(answer) if spec.is_discard(answer.status) => Outcome::Discarded,
+            Ending::Taken => Outcome::Delivered,
             _ => Outcome::Failed,
         }
     }
@@ -206,14 +208,10 @@ impl Entry {
     /// An entry; with the whole exchange, and so many bytes of each body, where `excerpt` says so.
     pub fn new(id: Id, told: &Notification, ended: Ended<'_>, excerpt: Option<usize>) -> Entry {
         let Ended { ending, outcome, began, spans } = ended;
-        let status = match ending {
-            Ending::Answered(answer) => Some(answer.status),
-            Ending::Failed { .. } => None,
-        };
         let exchange = excerpt.map(|excerpt| {
             // Built again, as it was sent: to keep every request in case it fails would cost those that do not.
             let request = told.request(told.state.as_deref(), began, Room::default());
-            Arc::new(Exchange::of(&request, ending, excerpt))
+            Arc::new(Exchange::of(&request, ending, excerpt, &told.compiled.echoes))
         });
         let document = &told.change.document;
         Entry {
@@ -222,7 +220,7 @@ impl Entry {
             spans,
             action: told.attempt.action,
             outcome,
-            status,
+            status: ending.status(),
             attempts: told.attempt.attempts,
             seq: told.attempt.seq,
             replay: told.attempt.replay,
@@ -250,15 +248,18 @@ impl Entry {
 
 impl Exchange {
     /// What is kept of a request and how it ended.
-    pub fn of(request: &Request, ending: &Ending, excerpt: usize) -> Exchange {
+    pub fn of(request: &Request, ending: &Ending, excerpt: usize, echoes: &Echoes) -> Exchange {
         let whole = request.body();
         let body = whole[..whole.len().min(excerpt)].to_vec();
         let (answer_headers, answer, error) = match ending {
-            Ending::Answered(answer) => (shown(answer.fields.iter()), answer.excerpt.clone(), None),
-            Ending::Failed { error, .. } => (Vec::new(), Vec::new(), Some(error.clone())),
+            Ending::Answered(answer) => (shown(answer.fields.iter(), echoes), answer.excerpt.clone(), None),
+            Ending::Taken => (Vec::new(), Vec::new(), None),
+            Ending::Refused(error) | Ending::Failed { error, .. } => {
+                (Vec::new(), Vec::new(), Some(error.clone()))
+            }
         };
         Exchange {
-            headers: shown(request.fields()),
+            headers: shown(request.fields(), &Echoes::default()),
             body,
             body_bytes: whole.len(),
             answer_headers,
@@ -276,10 +277,10 @@ impl Exchange {
 }
 
 /// Headers as they may be shown.
-fn shown<'f>(fields: impl Iterator<Item = (&'f str, &'f [u8])>) -> Vec<(String, String)> {
+fn shown<'f>(fields: impl Iterator<Item = (&'f str, &'f [u8])>, echoes: &Echoes) -> Vec<(String, String)> {
     let text = |name: &str, value: &[u8]| match redact::is_secret(name) {
         true => redact::REDACTED.to_owned(),
-        false => String::from_utf8_lossy(value).into_owned(),
+        false => String::from_utf8_lossy(&echoes.concealed(value)).into_owned(),
     };
     fields.map(|(name, value)| (name.to_owned(), text(name, value))).collect()
 }

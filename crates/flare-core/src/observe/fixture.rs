@@ -11,7 +11,8 @@ use flare_model::subscription::{Draft, Limits, check};
 use flare_model::time::Timestamp;
 
 use super::attempt::{Entry, Exchange, Id, Outcome, Phases};
-use crate::notification::compiled::Compiled;
+use crate::bridges::Bridges;
+use crate::notification::compiled::{Appearance, Compiled};
 
 /// A subscription with this number.
 pub fn compiled(number: u64) -> Arc<Compiled> {
@@ -29,10 +30,19 @@ pub fn compiled(number: u64) -> Arc<Compiled> {
         maximum_timeout: Duration::from_secs(1),
         default_concurrency: 1,
         maximum_concurrency: 1,
+        maximum_ttl: Duration::from_secs(1),
     };
     let spec = check(&draft, &resource, &limits).unwrap();
     let id = SubscriptionId::new(format!("sub_{number}"));
-    Arc::new(Compiled::new(id, SubscriptionNumber(number), 0, resource, spec, 1, "test"))
+    Arc::new(Compiled::new(
+        id,
+        SubscriptionNumber(number),
+        0,
+        resource,
+        spec,
+        1,
+        Appearance::named("test", &Bridges::default()),
+    ))
 }
 
 /// An attempt of it that failed, with a body of so many bytes.

@@ -31,6 +31,10 @@ pub struct Gauges {
     pub hosts: u64,
     /// Hosts that are left alone because they do not answer.
     pub open_breakers: u64,
+    /// Requests to clients that have been open for a while, or whose clients are slow to answer.
+    pub slow_requests: u64,
+    /// Subscriptions that wait for a connection to their host.
+    pub waiting_for_connection: u64,
 }
 
 /// How many subscriptions there are of each status.
@@ -107,6 +111,8 @@ impl Gauges {
             connections: join(self.connections, other.connections),
             hosts: join(self.hosts, other.hosts),
             open_breakers: join(self.open_breakers, other.open_breakers),
+            slow_requests: join(self.slow_requests, other.slow_requests),
+            waiting_for_connection: join(self.waiting_for_connection, other.waiting_for_connection),
         };
     }
 }

@@ -197,6 +197,15 @@ impl Desk {
         self.observe.lately(subscription, &[url]).remove(url)?.has()
     }
 
+    /// Whether a record could be written. A node that writes none is not ready.
+    pub fn records(&self, written: bool) {
+        let refusing = &self.observe.counts.origin.refusing;
+        match written {
+            true => drop(refusing.accepted()),
+            false => refusing.failed(),
+        }
+    }
+
     /// The client took something that was no attempt of a courier.
     pub fn delivered_unseen(&self, subscription: SubscriptionNumber, at: Timestamp) {
         self.observe.trails[self.thread].lock().delivered_unseen(subscription, at);

@@ -1,5 +1,6 @@
 //! Attempts as users see them: an entry comes in, JSON goes out.
 
+use flare_model::cluster::NodeId;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -51,7 +52,7 @@ pub struct AttemptView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replay: Option<String>,
     /// Who sent it.
-    pub node: &'static str,
+    pub node: NodeId,
 }
 
 /// How long the parts took, from the beginning of the attempt.
@@ -138,7 +139,7 @@ impl Timing {
 
 impl AttemptView {
     /// What the list says of an attempt.
-    pub fn new(entry: &Entry) -> AttemptView {
+    pub fn new(entry: &Entry, node: &NodeId) -> AttemptView {
         let first = entry.attempts == 0 && entry.replay == 0;
         AttemptView {
             id: entry.id.to_string(),
@@ -155,17 +156,17 @@ impl AttemptView {
             timing: Timing::new(entry.spans, first.then(|| entry.began.since(entry.updated_at))),
             webhook_id: entry.webhook_id(),
             replay: (entry.replay != 0).then(|| replay_id(entry.replay)),
-            node: "local",
+            node: node.clone(),
         }
     }
 }
 
 impl AttemptDetail {
     /// All that is known of an attempt.
-    pub fn new(entry: &Entry) -> AttemptDetail {
+    pub fn new(entry: &Entry, node: &NodeId) -> AttemptDetail {
         let exchange = entry.exchange.as_deref();
         AttemptDetail {
-            view: AttemptView::new(entry),
+            view: AttemptView::new(entry, node),
             request: RequestView::new(&entry.compiled, entry.action, &entry.url, &entry.revision, exchange),
             response: entry.status.map(|status| ResponseView::new(status, exchange)),
         }
@@ -181,13 +182,20 @@ impl RequestView {
         revision: &Revision,
         kept: Option<&Exchange>,
     ) -> RequestView {
-        let target = compiled.spec.target(action);
-        let mut path = String::new();
-        target.url.render_path(&compiled.resource.values(url), &revision.to_string(), &mut path);
-        let scheme = if target.url.https() { "https" } else { "http" };
+        let (method, url) = match compiled.spec.target(action) {
+            None => ("SEND", compiled.requests[action as usize].to.to_string()),
+            Some(target) => {
+                let mut path = String::new();
+                let name = compiled.resource.name(url, revision);
+                target.url.render_path(&compiled.resource.values(name), &revision.to_string(), &mut path);
+                let scheme = if target.url.https() { "https" } else { "http" };
+                let authority = target.url.authority();
+                (target.method, format!("{scheme}://{authority}{}", redact::path_and_query(&path)))
+            }
+        };
         RequestView {
-            method: target.method.to_owned(),
-            url: format!("{scheme}://{}{}", target.url.authority(), redact::path_and_query(&path)),
+            method: method.to_owned(),
+            url,
             headers: kept.map(|kept| Headers(kept.headers.clone())),
             body: kept.map(|kept| String::from_utf8_lossy(&kept.body).into_owned()),
             body_bytes: kept.map(|kept| kept.body_bytes),

@@ -8,13 +8,27 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::task::{Id, JoinSet};
 
+use crate::config::Store;
+use crate::operations::cluster::Orders;
 use crate::operations::{App, Done, Inboxes};
 
 /// The longest time between two looks for what is no longer needed.
 const HOUSE: Duration = Duration::from_secs(60);
 
+/// How often it is looked whether something that is kept for days may go.
+const LONG: Duration = Duration::from_secs(60 * 60);
+
 /// How often the wall clock is looked at. What is due or old meanwhile is so by the monotonic clock.
 const CLOCK: Duration = Duration::from_secs(1);
+
+/// How often a store that takes no writes is tried.
+const REFUSED: Duration = Duration::from_secs(1);
+
+/// How often this node looks whether another has created or revoked a token: within a second all refuse one that is.
+const ACCESS: Duration = Duration::from_millis(500);
+
+/// How often it is stored when tokens were last used.
+const USED: Duration = Duration::from_secs(60);
 
 /// Something that a node does by itself. It ends with the node and not before: see [`Chores::ended`].
 pub struct Chore {
@@ -59,7 +73,7 @@ impl App {
     pub fn chores(self: &Arc<App>, inboxes: Inboxes) -> Vec<Chore> {
         use OnFailure::{CannotFail, Dropped, NextTurn, StopsNode, UntilDone};
         use When::{Every, Told};
-        let Inboxes { events, notices, rearrangements } = inboxes;
+        let Inboxes { events, notices, rearrangements, orders } = inboxes;
         let app = || self.clone();
         let (retention, sample) = (&self.config.domain.retention, self.history.sample());
         let house = HOUSE.min(retention.tombstones).min(retention.history);
@@ -75,9 +89,33 @@ impl App {
             chore("begin late", Told, UntilDone, Box::pin(app().catch_up_with_the_start())),
             chore("watch the clock", Every(CLOCK), CannotFail, Box::pin(app().watch_clock(CLOCK))),
             chore("sample", Every(sample), CannotFail, Box::pin(app().sample(sample))),
+            again("try a store that takes no writes", REFUSED, |app| Box::pin(app.try_a_write())),
+            chore("read consumers", Told, UntilDone, Box::pin(app().read_consumers())),
             again("remove tombstones", house, |app| Box::pin(app.remove_tombstones())),
             again("remove older revisions", house, |app| Box::pin(app.trim_history())),
+            again("forget what was deleted", LONG, |app| Box::pin(app.forget_deletions())),
         ];
+        if self.access.is_some() {
+            chores.push(again("store when tokens were used", USED, |app| Box::pin(app.store_last_used())));
+            let trim = HOUSE.min(self.config.auth.audit_retention);
+            chores.push(again("trim the audit log", trim, |app| Box::pin(app.trim_audit())));
+            if self.config.provider.store == Store::Postgresql {
+                chores.push(again("follow tokens and accounts", ACCESS, |app| Box::pin(app.follow_access())));
+            }
+        }
+        if let Some(Orders { driver, orders, lost }) = orders {
+            chores.push(chore("live in the cluster", Told, StopsNode, Box::pin(app().live(driver))));
+            chores.push(chore("obey the cluster", Told, UntilDone, Box::pin(app().obey(orders))));
+            chores.push(chore("give up lost units", Told, CannotFail, Box::pin(app().give_up_lost(lost))));
+            chores.push(chore("follow the others", Told, UntilDone, Box::pin(app().follow_others())));
+            chores.push(chore("ring for the others", Told, Dropped, Box::pin(app().ring_for_others())));
+            chores.push(chore(
+                "describe the node",
+                Every(CLOCK),
+                CannotFail,
+                Box::pin(app().describe_node()),
+            ));
+        }
         if let Some(url) = self.config.notify.url.get() {
             chores.push(chore("post notices", Told, Dropped, Box::pin(app().post_notices(url, notices))));
         }

@@ -124,9 +124,10 @@ impl Tracer {
         if attempt.attempts == 0 && attempt.replay == 0 {
             self.spread(context, spread, told.compiled.clone(), began);
         }
-        let (status, failure) = match ending {
-            Ending::Answered(answer) => (Some(answer.status), None),
-            Ending::Failed { error, timed_out, .. } => (None, Some((error.clone(), *timed_out))),
+        let failure = match ending {
+            Ending::Answered(_) | Ending::Taken => None,
+            Ending::Refused(error) => Some((error.clone(), false)),
+            Ending::Failed { error, timed_out, .. } => Some((error.clone(), *timed_out)),
         };
         let attempted = Attempted {
             compiled: told.compiled.clone(),
@@ -135,7 +136,7 @@ impl Tracer {
             attempts: attempt.attempts,
             replay: attempt.replay,
             outcome: Outcome::of(&told.compiled.spec, ending),
-            status,
+            status: ending.status(),
             failure,
             spans,
         };

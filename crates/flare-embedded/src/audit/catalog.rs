@@ -15,10 +15,11 @@ pub(super) fn check(connection: &Connection, facts: &Facts, findings: &mut Findi
     check_numbers(connection, findings)?;
     check_keys(connection, facts, findings)?;
     check_lanes(facts, findings);
+    check_accounts(connection, findings)?;
     for subscription in facts.subscriptions.values() {
-        let about = format!("subscription {}", subscription.id);
+        let about = format!("{} {}", subscription.kind, subscription.id);
         match facts.resource_of(subscription) {
-            None => findings.add(about, "its resource does not exist"),
+            None => findings.add(about, "what it follows does not exist"),
             Some(number) if facts.resources[&number].lanes != subscription.lanes => {
                 findings.add(about, "it does not have as many lanes as its resource");
             }
@@ -28,14 +29,31 @@ pub(super) fn check(connection: &Connection, facts: &Facts, findings: &mut Findi
     Ok(())
 }
 
+/// What belongs to an account has one that is there.
+fn check_accounts(connection: &Connection, findings: &mut Findings) -> Work<()> {
+    let mut lost = connection.prepare(
+        "SELECT kind, id FROM entities e WHERE kind IN ('resource', 'consumer', 'token') AND parent IS NOT NULL AND NOT EXISTS
+         (SELECT 1 FROM entities a WHERE a.kind = 'account' AND a.id = e.parent)",
+    )?;
+    let lost =
+        lost.query_map([], |row| Ok(format!("{} {}", row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
+    for about in lost {
+        findings.add(about?, "its account does not exist");
+    }
+    Ok(())
+}
+
 /// What counts on from a number must not be behind what was given out.
 fn check_numbers(connection: &Connection, findings: &mut Findings) -> Work<()> {
     for (name, highest) in [
-        ("last_resource", "SELECT max(number) FROM entities WHERE kind = 'resource'"),
-        ("last_subscription", "SELECT max(number) FROM entities WHERE kind = 'subscription'"),
+        ("last_resource", "SELECT max(number) FROM entities WHERE kind IN ('resource', 'consumer')"),
+        ("last_subscription", "SELECT max(number) FROM entities WHERE kind IN ('subscription', 'producer')"),
+        ("last_account", "SELECT max(number) FROM entities WHERE kind = 'account'"),
+        ("last_token", "SELECT max(number) FROM entities WHERE kind = 'token'"),
         ("last_lane", "SELECT max(id) FROM lanes"),
         ("last_epoch", "SELECT max(epoch) FROM feeds"),
         ("catalog_version", "SELECT max(version) FROM entities"),
+        ("catalog_version", "SELECT max(version) FROM deletions"),
     ] {
         let last = meta::get(connection, name)?;
         let used: Option<i64> = connection.query_row(highest, [], |row| row.get(0))?;
@@ -52,15 +70,15 @@ fn check_keys(connection: &Connection, facts: &Facts, findings: &mut Findings) -
     let owners =
         all.query_map([], |row| Ok(((row.get(0)?, row.get(1)?, row.get(2)?), row.get::<_, i64>(3)?)))?;
     let mut owners = owners.collect::<rusqlite::Result<BTreeMap<(String, String, String), i64>>>()?;
-    for (kind, entities) in [("resource", &facts.resources), ("subscription", &facts.subscriptions)] {
-        for (number, Entity { id, parent, keys, .. }) in entities {
+    for entities in [&facts.resources, &facts.subscriptions] {
+        for (number, Entity { kind, id, parent, keys, .. }) in entities {
             let about = format!("{kind} {id}");
             let Ok(keys) = serde_json::from_str::<BTreeSet<String>>(keys) else {
                 findings.add(about, "its keys cannot be read");
                 continue;
             };
             for key in keys {
-                let owner = owners.remove(&(kind.to_owned(), scope(parent.as_deref()), key.clone()));
+                let owner = owners.remove(&(kind.clone(), scope(parent.as_deref()), key.clone()));
                 if owner != Some(*number) {
                     findings.add(about.clone(), format!("its key {key:?} is not kept for it"));
                 }
@@ -96,7 +114,7 @@ fn check_lanes(facts: &Facts, findings: &mut Findings) {
         lanes.sort_unstable();
         if !lanes.iter().copied().eq(0..i64::from(resource.lanes)) {
             findings.add(
-                format!("resource {}", resource.id),
+                format!("{} {}", resource.kind, resource.id),
                 format!("has {} lanes by its own word, and these are there: {lanes:?}", resource.lanes),
             );
         }

@@ -28,6 +28,7 @@ pub(super) struct Facts {
 
 /// A resource or a subscription.
 pub(super) struct Entity {
+    pub kind: String,
     pub id: String,
     pub parent: Option<String>,
     /// As JSON.
@@ -48,12 +49,12 @@ pub(super) struct LaneFacts {
 
 impl Facts {
     pub fn read(connection: &Connection) -> Work<Facts> {
-        let resources = entities(connection, "resource")?;
+        let resources = entities(connection, ["resource", "consumer"])?;
         Ok(Facts {
             incarnation: meta::get(connection, "incarnation")?,
             numbers: resources.iter().map(|(number, resource)| (resource.id.clone(), *number)).collect(),
             resources,
-            subscriptions: entities(connection, "subscription")?,
+            subscriptions: entities(connection, ["subscription", "producer"])?,
             lanes: lanes(connection)?,
             leaving_lanes: leaving(connection, "lane")?,
             leaving_feeds: leaving(connection, "feed")?,
@@ -64,7 +65,7 @@ impl Facts {
     pub fn lane(&self, id: i64) -> String {
         let Some(lane) = self.lanes.get(&id) else { return format!("lane with the number {id}") };
         match self.resources.get(&lane.resource) {
-            Some(resource) => format!("lane {} of resource {}", lane.index, resource.id),
+            Some(resource) => format!("lane {} of {} {}", lane.index, resource.kind, resource.id),
             None => format!("lane {} of the deleted resource with the number {}", lane.index, lane.resource),
         }
     }
@@ -73,7 +74,7 @@ impl Facts {
     pub fn feed(&self, key: i64) -> String {
         let (lane, subscription) = (lane_of(key), number(key) as i64);
         match self.subscriptions.get(&subscription) {
-            Some(entity) => format!("feed of lane {lane} of subscription {}", entity.id),
+            Some(entity) => format!("feed of lane {lane} of {} {}", entity.kind, entity.id),
             None => format!("feed of lane {lane} of an unknown subscription with the number {subscription}"),
         }
     }
@@ -89,13 +90,15 @@ pub(super) fn lane_of(key: i64) -> i64 {
     key >> place::BITS
 }
 
-fn entities(connection: &Connection, kind: &str) -> Work<BTreeMap<i64, Entity>> {
+/// Entities of two kinds that are counted together.
+fn entities(connection: &Connection, kinds: [&str; 2]) -> Work<BTreeMap<i64, Entity>> {
     let mut all = connection.prepare(
-        "SELECT number, id, parent, keys, lanes, body FROM entities WHERE kind = ?1 ORDER BY number",
+        "SELECT number, id, parent, keys, lanes, body, kind FROM entities WHERE kind IN (?1, ?2) ORDER BY number",
     )?;
-    let entities = all.query_map([kind], |row| {
+    let entities = all.query_map(kinds, |row| {
         let starts_over = starts_over(row.get_ref(5)?.as_str()?);
         let entity = Entity {
+            kind: row.get(6)?,
             id: row.get(1)?,
             parent: row.get(2)?,
             keys: row.get(3)?,

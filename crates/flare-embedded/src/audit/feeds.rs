@@ -32,7 +32,7 @@ pub(super) fn check(
 ) -> Work<()> {
     let mut there = BTreeSet::new();
     let mut all = connection.prepare(
-        "SELECT id, lane, incarnation, cursor, ahead, sweep, held_delta, life, unjudged, judged FROM feeds ORDER BY id",
+        "SELECT id, lane, incarnation, cursor, ahead, sweep, held_delta, life, unjudged, judged, health FROM feeds ORDER BY id",
     )?;
     let mut rows = all.query([])?;
     while let Some(row) = rows.next()? {
@@ -51,7 +51,8 @@ pub(super) fn check(
         for lane in 0..entity.lanes {
             let feed = FeedId { subscription: SubscriptionNumber(*subscription as u64), lane: lane as u8 };
             if feed_key(feed).is_none_or(|key| !there.contains(&key)) {
-                findings.add(format!("subscription {}", entity.id), format!("has no feed for lane {lane}"));
+                findings
+                    .add(format!("{} {}", entity.kind, entity.id), format!("has no feed for lane {lane}"));
             }
         }
     }
@@ -100,6 +101,9 @@ fn check_position(row: &Row, feed: &Feed, findings: &mut Findings) -> Work<()> {
         if bytes(column)?.is_some_and(|set| bits::read_set(set).is_none()) {
             findings.add(feed.name.clone(), format!("{what} makes no sense"));
         }
+    }
+    if bytes(10)?.is_some_and(|health| position::decode_health(health).is_none()) {
+        findings.add(feed.name.clone(), "its health makes no sense");
     }
     let head = feed.lane.row.head;
     for (what, seq) in reached {

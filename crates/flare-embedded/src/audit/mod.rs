@@ -1,4 +1,5 @@
-//! Audit: the folder of a closed store comes in; what is wrong in it goes out, in words for people. Nothing is written.
+//! Audit: the folder of a store comes in; what is wrong in it goes out, in words for people. Nothing is written. A store that is
+//! in use is looked at as it is at one moment: every commit leaves it whole.
 //!
 //! ```text
 //! SQLite's own check → facts.rs: the catalog, which gives things their names
@@ -76,17 +77,23 @@ impl Findings {
     }
 }
 
-/// Looks through a store that no process uses; nothing found means that every promise of the engine about what is
-/// stored holds. `Unavailable` when there is no store or it is in use, `Unsupported` when it lacks migrations.
+/// Looks through a store; nothing found means that every promise of the engine about what is stored holds. `Unavailable`
+/// when there is no store, `Unsupported` when it lacks migrations.
 pub fn audit(path: &Path) -> Result<Vec<Finding>> {
     let database = folder::database(path);
     if !database.exists() {
         let detail = format!("there is no database in {}", path.display());
         return Err(ProviderError::new(ErrorKind::Unavailable, OPERATION, detail));
     }
-    let _folder = Folder::take(path)?;
+    // Kept from starting meanwhile, if nobody has it.
+    let _folder = Folder::try_take(path)?;
+    audit_database(&database)
+}
+
+/// The same for a database that nobody else uses.
+pub(crate) fn audit_database(database: &Path) -> Result<Vec<Finding>> {
     let failed = |trouble| error::reading(OPERATION, trouble);
-    let connection = connect::reading(&database, CACHE_BYTES).map_err(|error| failed(error.into()))?;
+    let connection = connect::reading(database, CACHE_BYTES).map_err(|error| failed(error.into()))?;
     migrations::require_all(&connection)?;
     snapshot(&connection, look).map_err(failed)
 }

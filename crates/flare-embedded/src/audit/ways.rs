@@ -56,6 +56,7 @@ pub(super) type AllMet = BTreeMap<i64, Met>;
 /// Checks the ways to all documents and back, and answers what was met. `None` when what is recent cannot be read:
 /// then nothing can be said about the rest.
 pub(super) fn check(connection: &Connection, facts: &Facts, findings: &mut Findings) -> Work<Option<AllMet>> {
+    check_journal(connection, findings)?;
     let recent = match Recent::load(connection) {
         Ok((recent, _)) => recent,
         Err(WorkError::Refused(error)) => {
@@ -69,6 +70,23 @@ pub(super) fn check(connection: &Connection, facts: &Facts, findings: &mut Findi
     let met = check_documents(connection, recent, facts, findings)?;
     check_tables(connection, recent, facts, findings)?;
     Ok(Some(met))
+}
+
+/// Commits number the rows of the journal one by one, and folding takes them away from the first on.
+fn check_journal(connection: &Connection, findings: &mut Findings) -> Work<()> {
+    let mut numbers = connection.prepare("SELECT number FROM journal ORDER BY number")?;
+    let mut before: Option<i64> = None;
+    for number in numbers.query_map([], |row| row.get::<_, i64>(0))? {
+        let number = number?;
+        if let Some(before) = before.filter(|before| before + 1 != number) {
+            findings.add(
+                "the journal",
+                format!("row {number} follows row {before}: what is between them is missing"),
+            );
+        }
+        before = Some(number);
+    }
+    Ok(())
 }
 
 fn check_documents(

@@ -5,8 +5,9 @@ use flare_model::feed::{Sweep, SweepKind};
 use flare_model::ids::{FeedId, LaneId, MAX_LANES, ResourceNumber, Seq, SubscriptionNumber};
 use flare_provider::coding::position::{encode_ahead, encode_sweep};
 use flare_provider::{Conflict, Entity, EntityKind, ErrorKind, NewEntity, ProviderError, Start};
+use rusqlite::Connection;
 
-use super::rows;
+use super::{changes, rows};
 use crate::desk::Desk;
 use crate::documents::check_capture;
 use crate::error::Work;
@@ -19,14 +20,14 @@ use crate::place::{LAST_LANE, feed_key};
 pub(crate) fn create(desk: &mut Desk<'_>, new: NewEntity) -> Work<Entity> {
     const OPERATION: &str = "catalog.create";
     let connection = desk.connection;
-    let resource = match new.kind {
-        EntityKind::Resource => None,
-        EntityKind::Subscription => {
-            let parent = new.parent.as_deref().unwrap_or_default();
-            let resource = rows::get(connection, EntityKind::Resource, parent)?;
-            Some(resource.ok_or_else(|| ProviderError::conflict(OPERATION, Conflict::Parent))?)
+    let needed = match new.needs() {
+        Some((kind, id)) => {
+            let found = rows::get(connection, kind, id)?;
+            Some(found.ok_or_else(|| ProviderError::conflict(OPERATION, Conflict::Parent))?)
         }
+        None => None,
     };
+    let followed = needed.filter(|needed| needed.kind.has_lanes());
     if rows::get(connection, new.kind, &new.id)?.is_some() {
         return Err(ProviderError::conflict(OPERATION, Conflict::Taken(new.id)).into());
     }
@@ -36,15 +37,21 @@ pub(crate) fn create(desk: &mut Desk<'_>, new: NewEntity) -> Work<Entity> {
     if let Some(capture) = &new.capture {
         check_capture(desk, capture)?;
     }
-    let lanes = resource.as_ref().map_or(new.lanes.clamp(1, MAX_LANES), |resource| resource.lanes);
+    let lanes = match &followed {
+        Some(followed) => followed.lanes,
+        None if new.kind.has_lanes() => new.lanes.clamp(1, MAX_LANES),
+        None => 0,
+    };
     let last_lane = meta::get(connection, "last_lane")?;
-    if resource.is_none() && last_lane + i64::from(lanes) > LAST_LANE {
+    if followed.is_none() && last_lane + i64::from(lanes) > LAST_LANE {
         let full = "as many lanes were made as a database can have";
         return Err(ProviderError::new(ErrorKind::Unsupported, OPERATION, full).into());
     }
     let counter = match new.kind {
-        EntityKind::Resource => "last_resource",
-        EntityKind::Subscription => "last_subscription",
+        EntityKind::Resource | EntityKind::Consumer => "last_resource",
+        EntityKind::Subscription | EntityKind::Producer => "last_subscription",
+        EntityKind::Account => "last_account",
+        EntityKind::Token => "last_token",
     };
     let entity = Entity {
         kind: new.kind,
@@ -61,23 +68,24 @@ pub(crate) fn create(desk: &mut Desk<'_>, new: NewEntity) -> Work<Entity> {
     if new.capture.is_some() {
         desk.done.routing = Some(entity.version);
     }
-    match resource {
-        None => create_lanes(desk, &entity, last_lane)?,
-        Some(resource) => {
-            create_feeds(desk, &entity, &resource, new.start)?;
-            keep_history(desk, Some(&resource.id))?;
+    match followed {
+        None if entity.kind.has_lanes() => create_lanes(desk, &entity, last_lane)?,
+        None => {}
+        Some(followed) => {
+            create_feeds(desk, &entity, &followed, new.start)?;
+            keep_history(desk, &entity)?;
         }
     }
     Ok(entity)
 }
 
-/// The lanes of a resource keep what is replaced as long as one of its subscriptions wants that.
-fn keep_history(desk: &mut Desk<'_>, resource: Option<&str>) -> Work<()> {
-    let Some(id) = resource else { return Ok(()) };
-    let Some(resource) = rows::get(desk.connection, EntityKind::Resource, id)? else { return Ok(()) };
-    let keeps = rows::wants_history(desk.connection, id)?;
-    for index in 0..resource.lanes {
-        let id = LaneId { resource: ResourceNumber(resource.number), index: index as u8 };
+/// Lanes keep what is replaced as long as one of those who follow them, like this one, wants that.
+fn keep_history(desk: &mut Desk<'_>, follower: &Entity) -> Work<()> {
+    let Some((kind, id)) = follower.kind.follows().zip(follower.parent.as_deref()) else { return Ok(()) };
+    let Some(followed) = rows::get(desk.connection, kind, id)? else { return Ok(()) };
+    let keeps = rows::wants_history(desk.connection, follower.kind, id)?;
+    for index in 0..followed.lanes {
+        let id = LaneId { resource: ResourceNumber(followed.number), index: index as u8 };
         if let Some(lane) = desk.lanes.get(desk.connection, id)?
             && lane.keeps != keeps
         {
@@ -132,25 +140,31 @@ pub(crate) fn replace(desk: &mut Desk<'_>, asked: Entity) -> Work<Option<Entity>
     if let Some(other) = taken {
         return Err(ProviderError::conflict(OPERATION, Conflict::Taken(other)).into());
     }
-    rows::drop_keys(connection, &stored)?;
     let version = meta::next(connection, "catalog_version")? as u64;
-    let entity = Entity { version, keys: asked.keys, body: asked.body, history: asked.history, ..stored };
-    rows::put(connection, &entity)?;
-    keep_history(desk, entity.parent.as_deref())?;
+    let entity =
+        Entity { version, keys: asked.keys, body: asked.body, history: asked.history, ..stored.clone() };
+    wiping(connection, || {
+        rows::drop_keys(connection, &stored)?;
+        rows::put(connection, &entity)
+    })?;
+    keep_history(desk, &entity)?;
     Ok(Some(entity))
 }
 
 /// Deletes an entity. What may be much is only marked, and goes later in slices.
 pub(crate) fn delete(desk: &mut Desk<'_>, kind: EntityKind, id: &str) -> Work<bool> {
     let connection = desk.connection;
-    if kind == EntityKind::Resource && rows::has_children(connection, id)? {
-        return Err(ProviderError::conflict("catalog.delete", Conflict::Children).into());
+    for children in kind.kept_by() {
+        if rows::has_children(connection, *children, id)? {
+            return Err(ProviderError::conflict("catalog.delete", Conflict::Children).into());
+        }
     }
     let Some(entity) = rows::get(connection, kind, id)? else { return Ok(false) };
-    rows::remove(connection, &entity)?;
+    wiping(connection, || rows::remove(connection, &entity))?;
     let version = meta::next(connection, "catalog_version")? as u64;
+    changes::trace(connection, &entity, version)?;
     match kind {
-        EntityKind::Resource => {
+        EntityKind::Resource | EntityKind::Consumer => {
             desk.done.routing = Some(version);
             let mut mark =
                 connection.prepare_cached("UPDATE lanes SET gone = 1 WHERE resource = ?1 RETURNING id")?;
@@ -159,18 +173,38 @@ pub(crate) fn delete(desk: &mut Desk<'_>, kind: EntityKind, id: &str) -> Work<bo
                 leavings::add(desk, Kind::Lane, lane)?;
             }
             desk.lanes.forget(ResourceNumber(entity.number));
+            for table in ["readings", "letters"] {
+                let forget = format!("DELETE FROM {table} WHERE consumer = ?1");
+                connection.prepare_cached(&forget)?.execute([entity.number as i64])?;
+            }
         }
-        EntityKind::Subscription => {
+        EntityKind::Subscription | EntityKind::Producer => {
             let mut delete = connection.prepare_cached("DELETE FROM feeds WHERE id = ?1")?;
             for key in feeds_of(&entity).filter_map(feed_key) {
                 delete.execute([key])?;
                 desk.deltas.forget(key);
                 leavings::add(desk, Kind::Feed, key)?;
             }
-            keep_history(desk, entity.parent.as_deref())?;
+            keep_history(desk, &entity)?;
         }
+        // They have no keys.
+        EntityKind::Account => {
+            let mut tokens =
+                connection.prepare_cached("DELETE FROM entities WHERE kind = 'token' AND parent = ?1")?;
+            tokens.execute([id])?;
+        }
+        EntityKind::Token => {}
     }
     Ok(true)
+}
+
+/// What is taken out of the file is overwritten there: entities have had credentials in them that nobody had sealed.
+fn wiping<T>(connection: &Connection, work: impl FnOnce() -> Work<T>) -> Work<T> {
+    let set = |word: &str| connection.query_row(&format!("PRAGMA secure_delete = {word}"), [], |_| Ok(()));
+    set("ON")?;
+    let done = work();
+    set("OFF")?;
+    done
 }
 
 fn feeds_of(subscription: &Entity) -> impl Iterator<Item = FeedId> + use<> {

@@ -1,12 +1,13 @@
 //! The catalog: calls of the contract come in; changes go through the writer, readers answer the rest.
 
 mod change;
+mod changes;
 mod rows;
 
 use async_trait::async_trait;
-use flare_provider::{Catalog, Entity, EntityKind, NewEntity, Result};
+use flare_provider::{Catalog, CatalogChanges, Entity, EntityKind, NewEntity, Result};
 
-pub(crate) use rows::scope;
+pub(crate) use rows::{list, scope, subscriptions_of};
 
 use crate::engine::Engine;
 use crate::meta;
@@ -43,5 +44,14 @@ impl Catalog for Engine {
     async fn version(&self) -> Result<u64> {
         let read = |reader: &mut crate::readers::Reader| meta::get(&reader.connection, "catalog_version");
         Ok(self.read("catalog.version", read).await? as u64)
+    }
+
+    async fn changes(&self, since: u64, limit: usize) -> Result<Option<CatalogChanges>> {
+        self.read("catalog.changes", move |reader| changes::since(&reader.connection, since, limit)).await
+    }
+
+    async fn forget_deletions(&self, upto: u64) -> Result<u64> {
+        const OPERATION: &str = "catalog.forget_deletions";
+        self.queue.work(OPERATION, ENTITY_BYTES, move |desk| changes::forget(desk, upto)).await
     }
 }

@@ -50,19 +50,54 @@ pub(crate) fn list(connection: &Connection, kind: EntityKind, after: u64, limit:
     Ok(entities)
 }
 
-/// Whether a resource has subscriptions.
-pub(crate) fn has_children(connection: &Connection, resource: &str) -> Work<bool> {
-    let mut children = connection
-        .prepare_cached("SELECT 1 FROM entities WHERE parent = ?1 AND kind = 'subscription' LIMIT 1")?;
-    Ok(children.exists([resource])?)
+/// Entities that changed since a version, in order, `limit` at most.
+pub(crate) fn since(connection: &Connection, since: i64, limit: i64) -> Work<Vec<Entity>> {
+    let mut list = connection.prepare_cached(
+        "SELECT number, id, version, parent, keys, body, lanes, history, kind FROM entities
+         WHERE version > ?1 ORDER BY version LIMIT ?2",
+    )?;
+    let mut rows = list.query((since, limit))?;
+    let mut entities = Vec::new();
+    while let Some(row) = rows.next()? {
+        let word: String = row.get(8)?;
+        let Some(kind) = EntityKind::named(&word) else {
+            return Err(corrupt("catalog.changes", format!("there is no kind of entity {word}")).into());
+        };
+        entities.push(read(kind, row)?);
+    }
+    Ok(entities)
 }
 
-/// Whether a subscription of a resource wants every revision.
-pub(crate) fn wants_history(connection: &Connection, resource: &str) -> Work<bool> {
-    let mut wants = connection.prepare_cached(
-        "SELECT 1 FROM entities WHERE parent = ?1 AND kind = 'subscription' AND history LIMIT 1",
+/// Those who follow the lanes of a resource or consumer, with a number beyond one, in order, `limit` at most.
+pub(crate) fn subscriptions_of(
+    connection: &Connection,
+    resource: u64,
+    after: u64,
+    limit: usize,
+) -> Work<Vec<u64>> {
+    let mut list = connection.prepare_cached(
+        "SELECT number FROM entities INDEXED BY entities_by_parent WHERE kind IN ('subscription', 'producer') AND number > ?2
+         AND parent = (SELECT id FROM entities WHERE kind IN ('resource', 'consumer') AND number = ?1) ORDER BY number LIMIT ?3",
     )?;
-    Ok(wants.exists([resource])?)
+    let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let numbers = list.query_map((signed(resource), signed(after), signed(limit as u64)), |row| {
+        row.get::<_, i64>(0).map(|number| number as u64)
+    })?;
+    Ok(numbers.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Whether an entity is the parent of some of a kind.
+pub(crate) fn has_children(connection: &Connection, children: EntityKind, parent: &str) -> Work<bool> {
+    let mut some =
+        connection.prepare_cached("SELECT 1 FROM entities WHERE parent = ?1 AND kind = ?2 LIMIT 1")?;
+    Ok(some.exists((parent, children.as_str()))?)
+}
+
+/// Whether one of a kind, of this parent, wants every revision.
+pub(crate) fn wants_history(connection: &Connection, kind: EntityKind, parent: &str) -> Work<bool> {
+    let mut wants = connection
+        .prepare_cached("SELECT 1 FROM entities WHERE parent = ?1 AND kind = ?2 AND history LIMIT 1")?;
+    Ok(wants.exists((parent, kind.as_str()))?)
 }
 
 /// The id of another entity of the same kind and parent that has one of the keys.

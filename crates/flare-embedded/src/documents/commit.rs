@@ -91,7 +91,10 @@ impl Committing<'_> {
         let current = known.as_ref().map(|known| (&known.row, &known.revision));
         let effect = apply(current, &write.intent, Seq(lane.head + 1), Ordinal(lane.next_ordinal));
         let (outcome, row, revision, content) = match effect {
-            Effect::Nothing(outcome) => return Ok(Ok(Committed { outcome })),
+            Effect::Nothing(outcome) => {
+                let head = Seq(lane.head);
+                return Ok(Ok(Committed { outcome, before: head, after: head }));
+            }
             Effect::OtherKind => {
                 return Ok(Err(ProviderError::conflict("documents.commit", Conflict::RevisionKind)));
             }
@@ -110,7 +113,7 @@ impl Committing<'_> {
         self.done.changes.push(change);
         let replaced = known.map(|known| known.row.seq).unwrap_or_default();
         self.done.documents.push(Changed { document, replaced });
-        Ok(Ok(Committed { outcome }))
+        Ok(Ok(Committed { outcome, before: Seq(lane.head), after: row.seq }))
     }
 
     /// Looks where it is quickest first: in this transaction, in memory, in the table.

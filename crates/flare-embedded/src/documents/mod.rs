@@ -7,13 +7,14 @@ mod newest;
 mod read;
 pub(crate) mod row;
 mod scan;
+mod sweeping;
 mod tombstones;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use flare_model::document::{Document, Write};
-use flare_model::ids::{LaneId, Ordinal, Seq};
+use flare_model::ids::{LaneId, Ordinal, ResourceNumber, Seq};
 use flare_model::time::Timestamp;
 use flare_provider::{
     Committed, Documents, LaneState, Newest, OlderRevision, Page, Result, ScanLane, Witness,
@@ -30,8 +31,13 @@ use tombstones::{SLICE, Search};
 
 #[async_trait]
 impl Documents for Engine {
-    fn incarnation(&self) -> u64 {
-        self.incarnation
+    async fn incarnation(&self) -> Result<u64> {
+        // The folder is this process's alone: nobody can change it.
+        Ok(self.incarnation)
+    }
+
+    fn sequences_from(&self) -> u64 {
+        self.sequences_from
     }
 
     fn watch(&self, witness: Arc<dyn Witness>) {
@@ -97,12 +103,21 @@ impl Documents for Engine {
         self.read("documents.revisions", read).await
     }
 
-    async fn remove_revisions(&self, lane: LaneId, revisions: &[(Ordinal, Seq)]) -> Result<u64> {
+    async fn remove_revisions(
+        &self,
+        sweeper: u64,
+        lane: LaneId,
+        revisions: &[(Ordinal, Seq)],
+    ) -> Result<u64> {
+        const OPERATION: &str = "documents.remove_revisions";
         let mut removed = 0;
         for slice in revisions.chunks(SLICE) {
             let slice = slice.to_vec();
-            let work = move |desk: &mut Desk<'_>| history::remove(desk, lane, &slice);
-            removed += self.queue.work("documents.remove_revisions", SLICE * 64, work).await?;
+            let work = move |desk: &mut Desk<'_>| {
+                sweeping::refuse_others(desk, OPERATION, sweeper)?;
+                history::remove(desk, lane, &slice)
+            };
+            removed += self.queue.work(OPERATION, SLICE * 64, work).await?;
         }
         Ok(removed)
     }
@@ -113,7 +128,17 @@ impl Documents for Engine {
     }
 
     async fn lanes(&self) -> Result<Vec<LaneState>> {
-        self.read("documents.lanes", |reader| read::lane_states(&reader.connection)).await
+        self.read("documents.lanes", |reader| read::lane_states(&reader.connection, None)).await
+    }
+
+    async fn lanes_of(&self, resource: ResourceNumber) -> Result<Vec<LaneState>> {
+        let read = move |reader: &mut Reader| read::lane_states(&reader.connection, Some(resource));
+        self.read("documents.lanes_of", read).await
+    }
+
+    async fn begin_sweeping(&self, sweeper: u64) -> Result<()> {
+        const OPERATION: &str = "documents.begin_sweeping";
+        self.queue.work(OPERATION, 64, move |desk| sweeping::begin(desk, OPERATION, sweeper)).await
     }
 
     async fn tombstones(
@@ -145,6 +170,7 @@ impl Documents for Engine {
 
     async fn remove_tombstones(
         &self,
+        sweeper: u64,
         lane: LaneId,
         upto: Seq,
         accepted_before: Timestamp,
@@ -164,9 +190,11 @@ impl Documents for Engine {
             let (found, more) = self.read(OPERATION, find).await?;
             if !found.is_empty() {
                 let bytes = SLICE * 64;
-                let work =
-                    self.queue.work(OPERATION, bytes, move |desk| tombstones::remove(desk, lane, &found));
-                removed += work.await?;
+                let work = move |desk: &mut Desk<'_>| {
+                    sweeping::refuse_others(desk, OPERATION, sweeper)?;
+                    tombstones::remove(desk, lane, &found)
+                };
+                removed += self.queue.work(OPERATION, bytes, work).await?;
             }
             match more {
                 Some(last) => after = last,

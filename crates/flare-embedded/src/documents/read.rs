@@ -1,7 +1,7 @@
 //! Reading documents one by one: a url or ordinals come in, the rows that a snapshot has go out.
 
 use flare_model::document::Document;
-use flare_model::ids::{LaneId, Ordinal, Seq};
+use flare_model::ids::{LaneId, Ordinal, ResourceNumber, Seq};
 use flare_provider::LaneState;
 use rusqlite::{Connection, OptionalExtension};
 
@@ -89,16 +89,18 @@ pub(crate) fn fetch(
     })
 }
 
-/// All lanes that are not gone.
-pub(crate) fn lane_states(connection: &Connection) -> Work<Vec<LaneState>> {
+/// The lanes that are not gone: all, or those of one resource.
+pub(crate) fn lane_states(connection: &Connection, resource: Option<ResourceNumber>) -> Work<Vec<LaneState>> {
     let mut all = connection.prepare_cached(
-        "SELECT resource, place, head, documents, tombstones, revisions FROM lanes WHERE gone = 0
-         ORDER BY resource, place",
+        "SELECT resource, place, head, documents, tombstones, revisions FROM lanes
+         WHERE gone = 0 AND resource BETWEEN ?1 AND ?2 ORDER BY resource, place",
     )?;
-    let states = all.query_map([], |row| {
+    let signed = |number: ResourceNumber| i64::try_from(number.0).unwrap_or(i64::MAX);
+    let bounds = resource.map_or((0, i64::MAX), |resource| (signed(resource), signed(resource)));
+    let states = all.query_map(bounds, |row| {
         let number = |index| row.get::<_, i64>(index).map(|number| number as u64);
         Ok(LaneState {
-            lane: LaneId { resource: flare_model::ids::ResourceNumber(number(0)?), index: row.get(1)? },
+            lane: LaneId { resource: ResourceNumber(number(0)?), index: row.get(1)? },
             head: Seq(number(2)?),
             documents: number(3)?,
             tombstones: number(4)?,

@@ -4,18 +4,21 @@ mod kept;
 mod notes;
 mod open;
 mod standings;
+mod sweeping;
 mod write;
 
 use async_trait::async_trait;
 use flare_model::feed::{Kept, Note, Standing};
-use flare_model::ids::{FeedId, Ordinal};
-use flare_provider::{FeedWrite, Ledger, ListStandings, Opened, Result};
+use flare_model::ids::{FeedId, LaneId, Ordinal, SubscriptionNumber};
+use flare_provider::{FeedNeeds, FeedOwes, FeedSummary, FeedWrite, Ledger, ListStandings, Opened, Result};
 
 pub(crate) use open::held;
 pub(crate) use standings::{read as read_standing, standing_columns};
 pub(crate) use write::Deltas;
 
 use crate::engine::Engine;
+use crate::readers::Reader;
+use sweeping::Of;
 
 /// What a record takes of a commit beside its lists, about.
 const RECORD_BYTES: usize = 256;
@@ -31,9 +34,7 @@ impl Ledger for Engine {
         let mut opened = Vec::with_capacity(feeds.len());
         for slice in feeds.chunks(open::SLICE) {
             let slice = slice.to_vec();
-            let read = move |reader: &mut crate::readers::Reader| {
-                open::read(&reader.connection, &slice, incarnation)
-            };
+            let read = move |reader: &mut Reader| open::read(&reader.connection, &slice, incarnation);
             opened.extend(self.read(OPERATION, read).await?);
         }
         Ok(opened)
@@ -46,6 +47,25 @@ impl Ledger for Engine {
     async fn write(&self, writes: Vec<FeedWrite>) -> Result<Vec<Result<()>>> {
         let bytes = writes.iter().map(record_bytes).sum();
         self.queue.work("ledger.write", bytes, move |desk| write::write_all(desk, writes)).await
+    }
+
+    async fn needs(&self, lane: LaneId, after: SubscriptionNumber, limit: usize) -> Result<Vec<FeedNeeds>> {
+        let of = Of { lane, after, limit, history: false, incarnation: self.incarnation };
+        let read = move |reader: &mut Reader| sweeping::feeds(&reader.connection, of);
+        Ok(self.read("ledger.needs", read).await?.into_iter().map(FeedNeeds::of).collect())
+    }
+
+    async fn owes(&self, lane: LaneId, after: SubscriptionNumber, limit: usize) -> Result<Vec<FeedOwes>> {
+        let of = Of { lane, after, limit, history: true, incarnation: self.incarnation };
+        let read = move |reader: &mut Reader| sweeping::feeds(&reader.connection, of);
+        Ok(self.read("ledger.owes", read).await?.into_iter().filter_map(FeedOwes::of).collect())
+    }
+
+    async fn summary(&self, subscription: SubscriptionNumber) -> Result<Vec<FeedSummary>> {
+        let incarnation = self.incarnation;
+        let read =
+            move |reader: &mut Reader| sweeping::summary(&reader.connection, subscription, incarnation);
+        self.read("ledger.summary", read).await
     }
 
     async fn standings(&self, list: ListStandings) -> Result<(u64, Vec<(u8, Standing)>)> {

@@ -60,25 +60,28 @@ pub(crate) fn next_epoch(desk: &mut Desk<'_>) -> Work<u64> {
 
 /// Reads feeds, in the order in which they are asked for.
 pub(crate) fn read(connection: &Connection, feeds: &[FeedId], incarnation: u64) -> Work<Vec<Opened>> {
-    snapshot(connection, |connection| {
-        let mut opened = Vec::with_capacity(feeds.len());
-        let mut find = connection.prepare_cached(
-            "SELECT f.cursor, f.issued, f.ahead, f.sweep, f.delivered, f.discarded, f.failed, f.last_success_at,
-             f.failure_at, f.failure_status, f.failure_error, f.incarnation, f.held_delta,
-             (SELECT head FROM lanes WHERE id = f.lane), f.life, f.filtering, f.since, f.skipped,
-             f.judging, f.unjudged, f.judged
-             FROM feeds f WHERE f.id = ?1",
-        )?;
-        for feed in feeds {
-            let Some(key) = feed_key(*feed) else { continue };
-            let mut rows = find.query([key])?;
-            let Some(row) = rows.next()? else { continue };
-            let head = Seq(row.get::<_, i64>(13)? as u64);
-            let saved = saved(connection, row, *feed, key, incarnation)?;
-            opened.push(Opened { feed: *feed, saved, head });
-        }
-        Ok(opened)
-    })
+    snapshot(connection, |connection| find(connection, feeds, incarnation))
+}
+
+/// The same within a snapshot.
+pub(super) fn find(connection: &Connection, feeds: &[FeedId], incarnation: u64) -> Work<Vec<Opened>> {
+    let mut opened = Vec::with_capacity(feeds.len());
+    let mut find = connection.prepare_cached(
+        "SELECT f.cursor, f.issued, f.ahead, f.sweep, f.delivered, f.discarded, f.failed, f.last_success_at,
+         f.failure_at, f.failure_status, f.failure_error, f.incarnation, f.held_delta,
+         (SELECT head FROM lanes WHERE id = f.lane), f.life, f.filtering, f.since, f.skipped,
+         f.judging, f.unjudged, f.judged, f.health
+         FROM feeds f WHERE f.id = ?1",
+    )?;
+    for feed in feeds {
+        let Some(key) = feed_key(*feed) else { continue };
+        let mut rows = find.query([key])?;
+        let Some(row) = rows.next()? else { continue };
+        let head = Seq(row.get::<_, i64>(13)? as u64);
+        let saved = saved(connection, row, *feed, key, incarnation)?;
+        opened.push(Opened { feed: *feed, saved, head });
+    }
+    Ok(opened)
 }
 
 fn saved(connection: &Connection, row: &Row, feed: FeedId, key: i64, incarnation: u64) -> Work<Saved> {
@@ -95,6 +98,10 @@ fn saved(connection: &Connection, row: &Row, feed: FeedId, key: i64, incarnation
     };
     let filtering = match bytes(15)? {
         Some(bytes) => Some(filtering::decode(bytes).ok_or_else(|| senseless("what is kept for filters"))?),
+        None => None,
+    };
+    let health = match bytes(21)? {
+        Some(bytes) => Some(position::decode_health(bytes).ok_or_else(|| senseless("the health"))?),
         None => None,
     };
     let entries =
@@ -119,7 +126,7 @@ fn saved(connection: &Connection, row: &Row, feed: FeedId, key: i64, incarnation
         dead_in_doubt,
         since: row.get::<_, Option<i64>>(16)?.map(|since| Seq(since as u64)),
         sweep,
-        tally: tally(row)?,
+        tally: Tally { health: health.map(Box::new), ..tally(row)? },
         life: row.get::<_, i64>(14)? as u64,
         filtering: filtering.map(Box::new),
         noted,
@@ -146,6 +153,7 @@ fn tally(row: &Row) -> rusqlite::Result<Tally> {
         skipped: number(17)?,
         last_success_at: row.get::<_, Option<i64>>(7)?.map(Timestamp::from_millis),
         last_failure,
+        health: None,
     })
 }
 

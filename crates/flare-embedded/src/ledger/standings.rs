@@ -130,8 +130,9 @@ pub(crate) fn one(connection: &Connection, feed: FeedId, ordinal: Ordinal) -> Wo
 pub(crate) fn list(connection: &Connection, list: ListStandings) -> Work<(u64, Vec<(u8, Standing)>)> {
     snapshot(connection, |connection| {
         let subscription = i64::try_from(list.subscription.0).unwrap_or(-1);
-        let mut lanes = connection
-            .prepare_cached("SELECT lanes FROM entities WHERE kind = 'subscription' AND number = ?1")?;
+        let mut lanes = connection.prepare_cached(
+            "SELECT lanes FROM entities WHERE kind IN ('subscription', 'producer') AND number = ?1",
+        )?;
         let lanes: u16 = lanes.query_row([subscription], |row| row.get(0)).optional()?.unwrap_or(0);
         let state = if list.dead { GAVE_UP } else { WAITING };
         let mut count =

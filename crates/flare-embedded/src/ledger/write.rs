@@ -7,7 +7,7 @@ use flare_model::feed::Record;
 use flare_model::ids::FeedId;
 use flare_provider::coding::bits::{self, DELTA_BYTES};
 use flare_provider::coding::filtering;
-use flare_provider::coding::position::{encode_ahead, encode_sweep};
+use flare_provider::coding::position::{encode_ahead, encode_health, encode_sweep};
 use flare_provider::{Conflict, ErrorKind, FeedWrite, ProviderError, Result};
 use roaring::RoaringBitmap;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -124,7 +124,7 @@ macro_rules! update_sql {
             "UPDATE feeds SET incarnation = ?3, cursor = ?4, issued = ?5, delivered = ?6, discarded = ?7, failed = ?8,
              last_success_at = ?9, failure_at = ?10, failure_status = ?11, failure_error = ?12, sweep = ?13,
              ahead = ?14, life = ?15, filtering = ?16, since = ?17, skipped = ?18, judging = ?19,
-             unjudged = ?20, judged = ?21",
+             unjudged = ?20, judged = ?21, health = ?22",
             $delta,
             " WHERE id = ?1 AND epoch = ?2"
         )
@@ -135,7 +135,7 @@ macro_rules! update_sql {
 fn update(desk: &Desk<'_>, key: i64, epoch: u64, record: &Record, delta: &Delta<'_>) -> Work<bool> {
     let mut update = desk.connection.prepare_cached(match delta {
         Delta::Same => update_sql!(""),
-        Delta::Added(_) => update_sql!(", held_delta = CAST(held_delta || ?22 AS BLOB)"),
+        Delta::Added(_) => update_sql!(", held_delta = CAST(held_delta || ?23 AS BLOB)"),
         Delta::Folded => update_sql!(", held_delta = x''"),
     })?;
     let Record { tally, .. } = record;
@@ -162,12 +162,13 @@ fn update(desk: &Desk<'_>, key: i64, epoch: u64, record: &Record, delta: &Delta<
         record.judging.0 as i64,
         (!record.unjudged.is_empty()).then(|| bits::write_set(&record.unjudged)),
         (!record.judged.is_empty()).then(|| bits::write_set(&record.judged)),
+        tally.health.as_deref().map(encode_health),
     ];
     for (index, value) in plain.iter().enumerate() {
         update.raw_bind_parameter(index + 1, value)?;
     }
     if let Delta::Added(added) = delta {
-        update.raw_bind_parameter(22, added)?;
+        update.raw_bind_parameter(23, added)?;
     }
     Ok(update.raw_execute()? == 1)
 }

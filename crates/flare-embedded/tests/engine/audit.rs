@@ -1,4 +1,4 @@
-//! The audit of a closed store: nothing is found in a sound one, and every damage by its name.
+//! The audit of a store: nothing is found in a sound one, and every damage by its name.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ async fn furnished(fold_after: usize) -> TempDir {
     opened.commit(gone.collect()).await.expect("taken");
     let all = (Seq(u64::MAX), Timestamp::from_millis(i64::MAX));
     let keep = [0, 1].into_iter().collect();
-    store.documents.remove_tombstones(lane(&users, 0), all.0, all.1, &keep, 9).await.expect("removed");
+    store.documents.remove_tombstones(0, lane(&users, 0), all.0, all.1, &keep, 9).await.expect("removed");
 
     let feed = feed(&every, 0);
     let epoch = store.ledger.next_epoch().await.expect("given");
@@ -87,13 +87,13 @@ async fn a_sound_store_has_no_findings_however_it_was_left() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_audit_writes_nothing_and_needs_the_store_for_itself() {
+async fn an_audit_writes_nothing_and_may_look_beside_whoever_uses_the_store() {
     let folder = furnished(7).await;
     let before = std::fs::read(folder.path().join("flare.db")).expect("it is there");
     assert_eq!(found(&folder), [""; 0]);
     assert!(std::fs::read(folder.path().join("flare.db")).expect("it is there") == before);
     let opened = Opened::over(folder, |_| {});
-    assert_eq!(kind(audit(opened.folder.path())), ErrorKind::Unavailable);
+    assert_eq!(found(&opened.folder), [""; 0]);
     let nothing = TempDir::new().expect("a temporary folder");
     assert_eq!(kind(audit(&nothing.path().join("elsewhere"))), ErrorKind::Unavailable);
     assert!(!nothing.path().join("elsewhere").exists());
@@ -142,7 +142,7 @@ const DAMAGES: &[(&str, &str)] = &[
         "resource users: has 2 lanes by its own word, and these are there: [0]",
     ),
     ("DELETE FROM entities WHERE id = 'users'", "was left behind by its resource"),
-    ("DELETE FROM entities WHERE id = 'users'", "subscription every: its resource does not exist"),
+    ("DELETE FROM entities WHERE id = 'users'", "subscription every: what it follows does not exist"),
     ("DELETE FROM entities WHERE id = 'every'", "was left behind by its subscription"),
     ("DELETE FROM entity_keys", "subscription every: its key \"k\" is not kept for it"),
     (
@@ -205,6 +205,18 @@ async fn every_damage_is_found_by_its_name() {
         }
     }
     assert!(missed.is_empty(), "{missed:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_the_journal_lacks_is_missed() {
+    let folder = tidied().await;
+    let two = "INSERT INTO journal VALUES (900, x''), (902, x'')";
+    assert_eq!(database(&folder).execute(two, []).expect("it fits the schema"), 2);
+    let found = found(&folder);
+    assert!(
+        found.iter().any(|finding| finding.starts_with("the journal: row 902 follows row 900")),
+        "{found:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,8 +11,8 @@ fn refused(folder: &TempDir) -> ProviderError {
     opened.err().expect("it is refused")
 }
 
-#[test]
-fn migrations_are_recorded_and_run_once() {
+#[tokio::test(flavor = "multi_thread")]
+async fn migrations_are_recorded_and_run_once() {
     let folder = TempDir::new().expect("a temporary folder");
     let pending = migrations::status(folder.path()).expect("read");
     assert!(!pending.is_empty() && pending.iter().all(|migration| migration.applied.is_none()));
@@ -26,7 +26,7 @@ fn migrations_are_recorded_and_run_once() {
     assert_eq!(number(&database(&folder), "SELECT value FROM meta WHERE name = 'incarnation'"), incarnation);
 
     let opened = Opened::over(folder, |_| {});
-    assert_eq!(opened.store().documents.incarnation(), incarnation as u64);
+    assert_eq!(opened.store().documents.incarnation().await.expect("answered"), incarnation as u64);
     assert_eq!(migrations::status(opened.folder.path()).expect("beside a running one"), applied);
     let by = applied[0].applied.as_ref().expect("it was applied");
     assert!(by.at.ends_with('Z') && by.by == env!("CARGO_PKG_VERSION"), "{by:?}");

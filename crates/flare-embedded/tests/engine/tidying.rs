@@ -34,7 +34,7 @@ async fn once_folded_the_tables_lead_to_every_document_and_to_nothing_else() {
                 let (lane, upto, before) =
                     (lane(&users, index), Seq(u64::MAX), Timestamp::from_millis(i64::MAX));
                 documents
-                    .remove_tombstones(lane, upto, before, &Default::default(), 20)
+                    .remove_tombstones(0, lane, upto, before, &Default::default(), 20)
                     .await
                     .expect("removed");
             }
@@ -172,7 +172,7 @@ async fn a_document_that_comes_back_after_a_restart_is_not_removed_with_the_form
     opened.commit(vec![delete(lane, &url(2), None)]).await.expect("taken");
     let (upto, before) = (Seq(u64::MAX), Timestamp::from_millis(i64::MAX));
     let removed =
-        opened.store().documents.remove_tombstones(lane, upto, before, &Default::default(), 9).await;
+        opened.store().documents.remove_tombstones(0, lane, upto, before, &Default::default(), 9).await;
     assert_eq!(removed.expect("removed"), 1, "the newest row is free");
     tokio::task::block_in_place(|| opened.embedded.abandon());
     let Opened { embedded, folder } = opened;
@@ -203,7 +203,7 @@ async fn a_history_that_is_removed_gives_its_room_back() {
     assert_eq!(kept.len(), 39 * 300);
     let used = number(&opened.database(), "SELECT page_count FROM pragma_page_count");
     let gone: Vec<_> = kept.iter().map(|kept| (kept.ordinal, kept.seq)).collect();
-    assert_eq!(documents.remove_revisions(lane, &gone).await.expect("removed"), gone.len() as u64);
+    assert_eq!(documents.remove_revisions(0, lane, &gone).await.expect("removed"), gone.len() as u64);
     until(&opened, "SELECT freelist_count < 50 FROM pragma_freelist_count", 1).await;
     assert!(number(&opened.database(), "SELECT page_count FROM pragma_page_count") < used / 2);
     // What is left when the resource goes, goes with it.

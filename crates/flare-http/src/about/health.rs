@@ -1,4 +1,4 @@
-//! `GET /healthz`: the process lives. `GET /readyz`: its store answers, and takes documents.
+//! `GET /healthz`: the process lives. `GET /readyz`: its store answers, and takes writes.
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -24,15 +24,15 @@ pub async fn alive() -> Response {
     body::answer(StatusCode::OK, &Health { status: "ok" })
 }
 
-/// The store answers, and takes documents.
+/// The store answers, and takes writes.
 pub async fn ready(State(app): AppState) -> Response {
     match app.store.catalog.version().await {
         Ok(_) if app.is_late() => ApiError::unavailable(
             "the store takes no writes since the node began: what is stored can be read, and nothing is delivered",
         )
         .into_response(),
-        Ok(_) if app.refuses_documents() => {
-            ApiError::unavailable("the store takes no documents at the moment; the log says why")
+        Ok(_) if app.refuses_writes() => {
+            ApiError::unavailable("the store takes no documents or records at the moment; the log says why")
                 .into_response()
         }
         Ok(_) => body::answer(StatusCode::OK, &Health { status: "ready" }),
@@ -51,7 +51,7 @@ pub fn describe_alive(it: &mut Notes<'_>) {
 
 /// What the description says of the second.
 pub fn describe_ready(it: &mut Notes<'_>) {
-    it.is("getReadiness", "Node", "Whether the store answers and takes documents").answers::<Health>(
+    it.is("getReadiness", "Node", "Whether the store answers and takes writes").answers::<Health>(
         200,
         "It does.",
         json!({"status": "ready"}),

@@ -1,7 +1,10 @@
 //! `GET /status`: version, times, counts.
 
+use std::collections::HashSet;
+
 use axum::extract::State;
 use axum::response::Response;
+use flare_core::operations::ClusterColour;
 use flare_core::steps::{Seen, Step};
 use flare_core::telemetry::TelemetryView;
 use flare_core::version::Version;
@@ -13,6 +16,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::AppState;
+use crate::access::By;
 use crate::body;
 use crate::error::ApiError;
 use crate::openapi::Notes;
@@ -33,8 +37,18 @@ struct NodeView {
     uptime: HumanDuration,
     /// The engine that keeps everything.
     store: String,
-    /// How many nodes there are.
-    nodes: u32,
+    /// The node that answers.
+    node: String,
+    /// The cluster that it is in; one by itself is a cluster of one.
+    cluster: ClusterView,
+    /// How many nodes are live.
+    nodes: u64,
+    /// Units of work.
+    units: UnitsView,
+    /// How much happens.
+    rates: RatesView,
+    /// How many consumers there are.
+    consumers: u64,
     /// How many resources there are.
     resources: usize,
     /// How many subscriptions there are.
@@ -46,6 +60,41 @@ struct NodeView {
     /// How sending to a collector goes, where one is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     telemetry: Option<TelemetryView>,
+}
+
+/// The cluster of a node.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ClusterOfNode")]
+struct ClusterView {
+    /// Its name.
+    name: String,
+    /// How it fares, as this node sees it.
+    status: ClusterColour,
+    /// The node that leads.
+    leader: Option<String>,
+}
+
+/// Units of work.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "UnitsOfNode")]
+struct UnitsView {
+    /// That this node serves.
+    running: u64,
+    /// That there are.
+    total: u64,
+}
+
+/// How much happens on this node.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "RatesOfNode")]
+struct RatesView {
+    /// Changes accepted in a second.
+    accepted_per_second: f64,
+    /// Deliveries in a second.
+    deliveries_per_second: f64,
 }
 
 /// How the wall clock was set while the process ran.
@@ -76,11 +125,17 @@ impl ClockView {
 }
 
 /// Answers how the node is.
-pub async fn handle(State(app): AppState) -> Result<Response, ApiError> {
-    let (resources, subscriptions) = app.registry.counts();
-    let lanes = app.store.documents.lanes().await?;
+pub async fn handle(State(app): AppState, By(by): By) -> Result<Response, ApiError> {
+    let (resources, subscriptions) = app.registry.counts_for(&by);
+    let mut lanes = app.store.documents.lanes().await?;
+    if app.access.is_some() {
+        let own = app.registry.resources_for(&by, 0, usize::MAX).entries.into_iter();
+        let own: HashSet<_> = own.filter(|one| by.sees_whole(one)).map(|one| one.number).collect();
+        lanes.retain(|lane| own.contains(&lane.lane.resource));
+    }
     let now = app.clock.now();
     let uptime = std::time::Duration::from_secs(app.clock.monotonic().as_secs());
+    let (health, own) = (app.health_now().await, app.own_stats());
     let seconds = |time: Timestamp| time.millis().div_euclid(1000);
     let view = NodeView {
         version: app.about.version,
@@ -89,7 +144,15 @@ pub async fn handle(State(app): AppState) -> Result<Response, ApiError> {
         clock: ClockView::of(app.steps.seen()),
         uptime: HumanDuration(uptime),
         store: format!("{:?}", app.config.provider.store).to_lowercase(),
-        nodes: 1,
+        node: own.node,
+        cluster: ClusterView { name: health.name, status: health.status, leader: health.leader },
+        nodes: health.nodes.live,
+        units: UnitsView { running: own.units, total: health.units.total },
+        rates: RatesView {
+            accepted_per_second: own.accepted_per_second,
+            deliveries_per_second: own.deliveries_per_second,
+        },
+        consumers: app.registry.consumers_for(&by, 0, 0).total as u64,
         resources,
         subscriptions,
         documents: lanes.iter().map(|lane| lane.documents).sum(),
@@ -107,7 +170,8 @@ pub fn describe(it: &mut Notes<'_>) {
         json!({
             "version": "0.1.0", "sha": "0123456789ab", "buildTime": "2026-11-15T08:00:00Z",
             "startTimeEpochSecs": 1794731400, "currentTimeEpochSecs": 1794735000, "uptime": "1h", "clock": {"steps": 0},
-            "store": "embedded", "nodes": 1, "resources": 1, "subscriptions": 2, "documents": 1000, "tombstones": 12,
+            "store": "embedded", "node": "node-a", "cluster": {"name": "flare", "status": "green", "leader": "node-a"}, "nodes": 1,
+            "units": {"running": 3, "total": 3}, "consumers": 0, "rates": {"acceptedPerSecond": 0.0, "deliveriesPerSecond": 0.0}, "resources": 1, "subscriptions": 2, "documents": 1000, "tombstones": 12,
         }),
     );
 }

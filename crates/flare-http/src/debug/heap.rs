@@ -20,7 +20,7 @@ pub async fn handle(
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, ApiError> {
-    admit(&app.config.debug, peer.map(|Extension(peer)| peer), &headers)?;
+    admit(&app.config, peer.map(|Extension(peer)| peer), &headers)?;
     let mut format = Format::wanted(&headers);
     for (name, value) in page::given(&uri)? {
         match name.as_str() {

@@ -7,7 +7,7 @@ pub mod profile;
 
 use std::net::{IpAddr, SocketAddr};
 
-use flare_core::config::DebugConfig;
+use flare_core::config::{AuthMode, Config};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::header::{AUTHORIZATION, HeaderMap};
 use http::{Request, StatusCode};
@@ -24,19 +24,23 @@ pub struct Peer(pub IpAddr);
 /// Headers by which a proxy says that it sends a request for somebody else.
 const FORWARDED: [&str; 3] = ["forwarded", "x-forwarded-for", "x-real-ip"];
 
-/// Notes where a request comes from, where that matters. For all others this is one comparison.
-pub fn introduce<B>(request: &mut Request<B>, peer: SocketAddr) {
-    if request.uri().path().starts_with("/debug/") {
+/// Notes where a request comes from, where that matters: with authentication always. For all others this is one comparison.
+pub fn introduce<B>(request: &mut Request<B>, peer: SocketAddr, always: bool) {
+    if always || request.uri().path().starts_with("/debug/") {
         request.extensions_mut().insert(Peer(peer.ip()));
     }
 }
 
 /// Admits an administrator, and nobody while it is off.
-fn admit(config: &DebugConfig, peer: Option<Peer>, headers: &HeaderMap) -> Result<(), ApiError> {
-    if !config.profiling {
+fn admit(config: &Config, peer: Option<Peer>, headers: &HeaderMap) -> Result<(), ApiError> {
+    if !config.debug.profiling {
         return Err(ApiError::not_found("profiles are off; debug.profiling = true turns them on"));
     }
-    let Some(token) = config.admin_token.reveal() else {
+    // Then the guard has let in the operator alone.
+    if config.auth.mode == AuthMode::Token {
+        return Ok(());
+    }
+    let Some(token) = config.auth.operator_token.reveal() else {
         let here = peer.is_some_and(|Peer(ip)| ip.to_canonical().is_loopback());
         let forwarded = FORWARDED.iter().any(|name| headers.contains_key(*name));
         return match here && !forwarded {
@@ -44,7 +48,7 @@ fn admit(config: &DebugConfig, peer: Option<Peer>, headers: &HeaderMap) -> Resul
             false => Err(ApiError::new(
                 StatusCode::FORBIDDEN,
                 "Forbidden",
-                "without debug.admin-token only requests from this machine itself are admitted, and none that a \
+                "without auth.operator-token only requests from this machine itself are admitted, and none that a \
                  proxy has forwarded; set one, and send it as Authorization: Bearer",
             )),
         };
@@ -56,14 +60,14 @@ fn admit(config: &DebugConfig, peer: Option<Peer>, headers: &HeaderMap) -> Resul
         false => Err(ApiError::new(
             StatusCode::UNAUTHORIZED,
             "Unauthorized",
-            "send the value of debug.admin-token as Authorization: Bearer",
+            "send the value of auth.operator-token as Authorization: Bearer",
         )),
     }
 }
 
 /// What the description says of every profile; `build` is what a build needs to have it.
 fn describe(it: &mut Notes<'_>, build: &str) {
-    it.text("For whoever runs the process, and off unless `debug.profiling = true`. With `debug.admin-token` set it is \
+    it.text("For whoever runs the process, and off unless `debug.profiling = true`. With `auth.operator-token` set it is \
         for whoever sends that as `Authorization: Bearer`; without it, for requests from the machine itself that no \
         proxy has forwarded.")
         .needs_token()
@@ -87,9 +91,9 @@ fn describe(it: &mut Notes<'_>, build: &str) {
             json!({"type": "string"}),
             json!("<svg xmlns=\"http://www.w3.org/2000/svg\"/>"),
         )
-        .refuses(401, "`debug.admin-token` is set, and was not sent.")
+        .refuses(401, "`auth.operator-token` is set, and was not sent.")
         .with_header(401, "WWW-Authenticate", json!({"type": "string", "const": "Bearer"}), "What to send it by.")
-        .refuses(403, "`debug.admin-token` is not set, and the request comes from elsewhere.")
+        .refuses(403, "`auth.operator-token` is not set, and the request comes from elsewhere.")
         .refuses(404, "`debug.profiling` is off.")
         .refuses(429, "A profile is being taken; one at a time.")
         .refuses(501, &format!("This Flare was built without `{build}`."));
@@ -100,7 +104,7 @@ fn describe(it: &mut Notes<'_>, build: &str) {
 fn same(given: &[u8], token: &[u8]) -> bool {
     let code = |text: &[u8]| {
         let mac: Hmac<Sha256> =
-            Hmac::new_from_slice(b"debug.admin-token").expect("a key may have any length");
+            Hmac::new_from_slice(b"auth.operator-token").expect("a key may have any length");
         mac.chain_update(text)
     };
     code(token).verify(&code(given).finalize().into_bytes()).is_ok()
@@ -110,7 +114,7 @@ fn same(given: &[u8], token: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn status(config: &DebugConfig, peer: &str, headers: &[(&'static str, &str)]) -> u16 {
+    fn status(config: &Config, peer: &str, headers: &[(&'static str, &str)]) -> u16 {
         use axum::response::IntoResponse as _;
         let map =
             headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
@@ -118,14 +122,20 @@ mod tests {
         admit(config, peer, &map).map_or_else(|error| error.into_response().status().as_u16(), |()| 200)
     }
 
+    fn profiling() -> Config {
+        let mut config = Config::default();
+        config.debug.profiling = true;
+        config
+    }
+
     #[test]
     fn nobody_is_admitted_while_it_is_off() {
-        assert_eq!(status(&DebugConfig::default(), "127.0.0.1", &[]), 404);
+        assert_eq!(status(&Config::default(), "127.0.0.1", &[]), 404);
     }
 
     #[test]
     fn without_a_token_only_this_machine_is_admitted_and_nobody_through_a_proxy() {
-        let config = DebugConfig { profiling: true, ..DebugConfig::default() };
+        let config = profiling();
         for (peer, expected) in
             [("127.0.0.1", 200), ("::1", 200), ("::ffff:127.0.0.1", 200), ("10.0.0.1", 403), ("8.8.8.8", 403)]
         {
@@ -137,8 +147,8 @@ mod tests {
 
     #[test]
     fn with_a_token_everybody_needs_it_and_nobody_else_does() {
-        let admin_token = flare_core::config::Token::given("correct horse battery staple");
-        let config = DebugConfig { profiling: true, admin_token, ..DebugConfig::default() };
+        let mut config = profiling();
+        config.auth.operator_token = flare_core::config::Token::given("correct horse battery staple");
         for (given, expected) in [
             ("Bearer correct horse battery staple", 200),
             ("bearer  correct horse battery staple", 200),

@@ -27,7 +27,7 @@ pub async fn handle(
     uri: Uri,
 ) -> Result<Response, ApiError> {
     let config = &app.config.debug;
-    admit(config, peer.map(|Extension(peer)| peer), &headers)?;
+    admit(&app.config, peer.map(|Extension(peer)| peer), &headers)?;
     let (mut time, mut format) = (USUAL.min(config.maximum_profile), Format::wanted(&headers));
     for (name, value) in page::given(&uri)? {
         match name.as_str() {

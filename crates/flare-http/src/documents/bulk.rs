@@ -10,6 +10,7 @@ use bytes::Bytes;
 use flare_core::journey::accept::{Draft, Word};
 use flare_core::operations::App;
 use flare_core::telemetry::{Accepting, Operation};
+use flare_model::access::Caller;
 use flare_model::document::Outcome;
 use flare_model::revision::Revision;
 use flare_model::url::DocumentUrl;
@@ -23,6 +24,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::lines::{Lines, Next};
+use crate::access::By;
 use crate::error::{ApiError, ErrorAnswer, ErrorBody};
 use crate::openapi::Notes;
 use crate::{AppState, body};
@@ -73,9 +75,12 @@ enum LineView {
 }
 
 /// Reads a stream of lines; each line has its answer, in order.
-pub async fn handle(State(app): AppState, headers: HeaderMap, body: Body) -> Response {
+pub async fn handle(State(app): AppState, By(by): By, headers: HeaderMap, body: Body) -> Response {
+    if let Err(refusal) = body::as_it_is(&headers) {
+        return refusal.into_response();
+    }
     let lines = Lines::new(app.config.http.server.body_limit.as_usize());
-    let bulk = Bulk { app, headers, body, lines, line: 0, broken: false };
+    let bulk = Bulk { app, by, headers, body, lines, line: 0, broken: false };
     let answers = stream::unfold(bulk, |mut bulk| async move {
         let answer = bulk.next().await?;
         Some((Ok::<Bytes, std::convert::Infallible>(answer), bulk))
@@ -87,6 +92,7 @@ pub async fn handle(State(app): AppState, headers: HeaderMap, body: Body) -> Res
 
 struct Bulk {
     app: Arc<App>,
+    by: Caller,
     headers: HeaderMap,
     body: Body,
     lines: Lines,
@@ -188,7 +194,7 @@ impl Bulk {
                     return Err(ApiError::bad_request(detail));
                 }
             };
-            Ok(self.app.draft(url, word)?)
+            Ok(self.app.draft(&self.by, url, word)?)
         });
         read
     }

@@ -3,19 +3,21 @@
 pub mod bulk;
 pub mod delete;
 pub mod get;
-mod lines;
+pub(crate) mod lines;
 pub mod put;
 
 use axum::response::{IntoResponse, Response};
 use flare_core::journey::accept::{Draft, Word};
 use flare_core::operations::App;
 use flare_core::telemetry::Accepting;
+use flare_model::access::Caller;
 use flare_model::document::Outcome;
 use flare_model::url::DocumentUrl;
 use http::header::{HeaderName, HeaderValue};
 use http::{StatusCode, Uri};
 
 use super::error::ApiError;
+use super::page;
 
 const FLARE_OUTCOME: HeaderName = HeaderName::from_static("flare-outcome");
 
@@ -28,21 +30,35 @@ fn url(uri: &Uri) -> Result<DocumentUrl, ApiError> {
     if uri.query().is_some() {
         return Err(ApiError::bad_request("a document's url has no query string"));
     }
+    url_in(uri)
+}
+
+fn url_in(uri: &Uri) -> Result<DocumentUrl, ApiError> {
     let rest = uri.path().strip_prefix("/documents/").unwrap_or_default();
     DocumentUrl::from_request_path(rest).map_err(|error| ApiError::bad_request(error.to_string()))
+}
+
+/// The url, and whether its tombstone is meant (`?tombstone=true`).
+fn url_or_tombstone(uri: &Uri) -> Result<(DocumentUrl, bool), ApiError> {
+    let Some(query) = uri.query() else { return Ok((url_in(uri)?, false)) };
+    match page::pairs_of(query).as_slice() {
+        [(name, value)] if name == "tombstone" => Ok((url_in(uri)?, page::boolean("tombstone", value)?)),
+        _ => Err(ApiError::bad_request("a document's url has no query string, but for `?tombstone=true`")),
+    }
 }
 
 /// Commits one word and answers 202 with what became of it.
 async fn accept(
     app: &App,
+    by: &Caller,
     url: DocumentUrl,
     word: Word,
     mut span: Option<Box<Accepting>>,
 ) -> Result<Response, ApiError> {
     if let Some(span) = &mut span {
-        span.about(url.as_str(), app.registry.find(&url));
+        span.about(url.as_str(), app.registry.find_for(by, &url));
     }
-    let outcome = commit(app, url, word, &mut span).await;
+    let outcome = commit(app, by, url, word, &mut span).await;
     if let Some(mut span) = span {
         let status = outcome.as_ref().map_or_else(ApiError::status, |_| StatusCode::ACCEPTED);
         span.answered(status.as_u16(), outcome.as_ref().ok().copied());
@@ -54,11 +70,12 @@ async fn accept(
 
 async fn commit(
     app: &App,
+    by: &Caller,
     url: DocumentUrl,
     word: Word,
     span: &mut Option<Box<Accepting>>,
 ) -> Result<Outcome, ApiError> {
-    let drafts = vec![app.draft(url, word)?];
+    let drafts = vec![app.draft_anywhere(by, url, word).await?];
     if let Some(span) = span {
         span.committing(drafts.iter().map(Draft::write));
     }

@@ -7,6 +7,7 @@ use flare_core::journey::accept::Word;
 use flare_core::telemetry::Operation;
 use http::{HeaderMap, Uri};
 
+use crate::access::By;
 use crate::error::ApiError;
 use crate::openapi::Notes;
 use crate::{AppState, body};
@@ -15,6 +16,7 @@ use serde_json::json;
 /// Accepts a document.
 pub async fn handle(
     State(app): AppState,
+    By(by): By,
     uri: Uri,
     headers: HeaderMap,
     body: Body,
@@ -22,7 +24,7 @@ pub async fn handle(
     let url = super::url(&uri)?;
     let span = app.tracer().and_then(|tracer| tracer.begin(&headers, Operation::Put));
     let content = body::read(&app, &headers, body).await?;
-    super::accept(&app, url, Word::Put(content), span).await
+    super::accept(&app, &by, url, Word::Put(content), span).await
 }
 
 /// What the description says of it.

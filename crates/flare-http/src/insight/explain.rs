@@ -5,6 +5,7 @@ use axum::response::Response;
 use flare_model::ids::SubscriptionId;
 use http::{StatusCode, Uri};
 
+use crate::access::By;
 use crate::error::ApiError;
 use crate::openapi::{Notes, examples};
 use crate::{AppState, body, page};
@@ -12,10 +13,9 @@ use flare_model::explain::Explanation;
 use serde_json::json;
 
 /// Says why a client was or was not told about a document.
-pub async fn handle(State(app): AppState, uri: Uri) -> Result<Response, ApiError> {
+pub async fn handle(State(app): AppState, By(by): By, uri: Uri) -> Result<Response, ApiError> {
     let [document, subscription] = page::required(&uri, ["document", "subscription"])?;
-    let url = app.document_url(&document)?;
-    let explanation = app.explain(&url, &SubscriptionId::new(subscription)).await?;
+    let explanation = app.explain(&by, &document, &SubscriptionId::new(subscription)).await?;
     Ok(body::answer(StatusCode::OK, &explanation))
 }
 

@@ -4,3 +4,4 @@ pub mod explain;
 pub mod history;
 pub mod simulate;
 pub mod tail;
+mod tail_of_others;

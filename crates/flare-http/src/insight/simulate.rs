@@ -79,6 +79,12 @@ pub fn describe(it: &mut Notes<'_>) {
                 "more": false,
                 "givesUp": {"attempt": 3, "after": "30s", "reason": "quantity",
                     "detail": "there are 3 attempts at most (quantity)"},
+                "throttle": {"fromAttempt": null, "longestGap": "10s",
+                    "detail": "after 5 failures in a row (those of requests that were open at the same time count once), or \
+                        one timeout, the client gets one request at a time until one succeeds. The plan is kept: a retry is \
+                        sent when it is due, and where several documents wait, the one that is due first; it may have to \
+                        wait for the request before it to end. Documents that were not tried yet come one by one, at most \
+                        10s apart"},
             }),
         )
         .answers_only(&[200, 400, 408, 413]);

@@ -20,8 +20,8 @@ The order of fields in an answer means nothing, and answers may gain fields.
 Beside the answers listed with each operation, any path answers 405 (with `Allow`) to a method that it does not take, \
 and 431 to a head that is too large.";
 
-/// How the description calls `debug.admin-token`.
-pub const ADMIN_TOKEN: &str = "adminToken";
+/// How the description calls what is shown to be let in.
+pub const TOKEN: &str = "token";
 
 /// Describes all operations.
 pub fn describe(operations: &[Operation], config: &Config) -> Value {
@@ -29,7 +29,10 @@ pub fn describe(operations: &[Operation], config: &Config) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     for operation in operations {
         let template = operation.template();
-        let mut notes = Notes::new(config, &mut schemas, &template);
+        let mut notes = Notes::new(config, &mut schemas, &template, operation.need);
+        if operation.is_of_producers() {
+            notes.speaks_of_producers();
+        }
         (operation.describe)(&mut notes);
         let described = notes.finish(&operation.method);
         let path = paths.entry(template).or_insert_with(|| json!({}));
@@ -54,8 +57,10 @@ pub fn describe(operations: &[Operation], config: &Config) -> Value {
             "schemas": schemas.finish(),
             "parameters": parameters(config),
             "responses": errors::shared(),
-            "securitySchemes": {ADMIN_TOKEN: {
-                "type": "http", "scheme": "bearer", "description": "`debug.admin-token`, where it is set.",
+            "securitySchemes": {TOKEN: {
+                "type": "http", "scheme": "bearer",
+                "description": "A token of `POST /tokens`, or `auth.operator-token`. With `auth.mode = \"token\"` every \
+                    operation but those of health needs one that is good for it (`x-scopes`: any one of them).",
             }},
         },
     })
@@ -75,6 +80,11 @@ fn parameters(config: &Config) -> Value {
     json!({
         "rid": id("rid", "The id of a resource.", super::examples::RESOURCE),
         "id": id("id", "The id of a subscription.", super::examples::SUBSCRIPTION),
+        "cid": id("cid", "The id of a consumer.", super::examples::CONSUMER),
+        "producer": id("id", "The id of a producer.", super::examples::PRODUCER),
+        "token": id("token", "The id of a token.", super::examples::TOKEN),
+        "account": id("account", "The name of an account.", "acme"),
+        "node": id("node", "The name of a node.", "node-a"),
         "replay": id("replay", "The id of a replay.", "rpl_1"),
         "attempt": id("attempt", "The id of an attempt.", "att_000500000000001f"),
         "url": {

@@ -3,13 +3,27 @@
 use serde_json::{Map, Value, json};
 
 /// The shared ones: status, name, when it comes, and an example of title and detail.
-const SHARED: [(&str, &str, &str, &str, &str); 6] = [
+const SHARED: [(&str, &str, &str, &str, &str); 8] = [
     (
         "400",
         "BadRequest",
         "Something in the request is not valid; the detail names the field and the remedy.",
         "The request is not valid",
         "lanes: must be between 1 and 256, got 0",
+    ),
+    (
+        "401",
+        "Unauthorized",
+        "There is no token, or none that is known.",
+        "Unauthorized",
+        "the token is not known: it is wrong, was revoked, or has expired",
+    ),
+    (
+        "403",
+        "Forbidden",
+        "The token lacks a scope; the detail names it.",
+        "Forbidden",
+        "this needs the scope `admin`, and the token does not have it",
     ),
     ("404", "NotFound", "There is no such thing.", "Not found", "there is no resource res_nothing"),
     (
@@ -59,8 +73,6 @@ pub fn shared() -> Map<String, Value> {
 pub fn response(status: u16, when: &str) -> Value {
     let status = status.to_string();
     let title = match status.as_str() {
-        "401" => "Unauthorized",
-        "403" => "Forbidden",
         "409" => "Conflict",
         "429" => "Too many requests",
         "501" => "Not in this build",
@@ -79,6 +91,11 @@ fn error(status: &str, when: &str, title: &str, detail: &str) -> Value {
             "example": {"error": {"title": title, "detail": detail}},
         }},
     });
+    if status == "401" {
+        response["headers"] = json!({"WWW-Authenticate": {
+            "required": true, "description": "What to send it by.", "schema": {"type": "string", "const": "Bearer"},
+        }});
+    }
     if matches!(status, "429" | "503") {
         response["headers"] = json!({"Retry-After": {
             "required": true,

@@ -13,12 +13,14 @@ mod notes;
 mod operation;
 mod schemas;
 
+use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use flare_core::config::Config;
+use http::Method;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use serde_json::json;
 
@@ -35,6 +37,18 @@ static DESCRIPTION: OnceLock<Bytes> = OnceLock::new();
 pub fn description(config: &Config) -> Bytes {
     let make = || document::describe(&table::operations(), config).to_string().into();
     DESCRIPTION.get_or_init(make).clone()
+}
+
+/// The names that the description gives to operations.
+pub fn names(config: &Config) -> HashMap<(Method, String), String> {
+    let whole = document::describe(&table::operations(), config);
+    let name = |operation: &Operation| {
+        let template = operation.template();
+        let method = operation.method.as_str().to_ascii_lowercase();
+        let id = whole["paths"][&template][&method]["operationId"].as_str()?.to_owned();
+        Some(((operation.method.clone(), template), id))
+    };
+    table::operations().iter().filter_map(name).collect()
 }
 
 /// Answers the description.

@@ -1,7 +1,10 @@
 //! What is written down about one operation, in the order in which its file says it; an OpenAPI operation object goes
 //! out. What every operation of a kind has (ids in the path, errors) is added here, so that no file repeats it.
 
-use flare_core::config::Config;
+use flare_core::config::{AuthMode, Config};
+use flare_model::access::Need;
+use flare_model::producer::ProducerView;
+use flare_model::subscription::View;
 use http::Method;
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
@@ -17,25 +20,43 @@ pub struct Notes<'a> {
     operation: Map<String, Value>,
     parameters: Vec<Value>,
     responses: Map<String, Value>,
+    need: Need,
+    /// What is said of subscriptions is said of producers.
+    producers: bool,
 }
 
 /// Groups of operations, in the order in which they are shown.
-pub const TAGS: [(&str, &str); 6] = [
+pub const TAGS: [(&str, &str); 10] = [
     ("Resources", "What is tracked."),
+    ("Consumers", "Sources of messages that are fed as documents."),
     ("Subscriptions", "Who is told, and how."),
+    ("Producers", "Who is told of a consumer's documents, and how: what subscriptions are to a resource."),
     ("Pull mode", "Passive subscriptions: clients that ask instead of being told."),
     ("Documents", "What changed. `url` is the document's real url, raw or percent-encoded as a whole."),
     ("Insight", "Why a client was or was not told, and what would happen if. None of them changes anything."),
+    (
+        "Access",
+        "Tokens, accounts, and what was done, where there is authentication (`auth.mode = \"token\"`).",
+    ),
+    ("Cluster", "The nodes, and which of them has what. A node by itself is a cluster of one."),
     ("Node", "What Flare says of itself."),
 ];
 
 impl<'a> Notes<'a> {
     /// About the operation at this path, as the description writes it.
-    pub fn new(config: &'a Config, schemas: &'a mut Schemas, template: &str) -> Notes<'a> {
+    pub fn new(config: &'a Config, schemas: &'a mut Schemas, template: &str, need: Need) -> Notes<'a> {
         let parameters: Vec<Value> = path_names(template)
             .map(|name| json!({"$ref": format!("#/components/parameters/{name}")}))
             .collect();
-        let mut notes = Notes { config, schemas, operation: Map::new(), parameters, responses: Map::new() };
+        let mut notes = Notes {
+            config,
+            schemas,
+            operation: Map::new(),
+            parameters,
+            responses: Map::new(),
+            need,
+            producers: false,
+        };
         if !notes.parameters.is_empty() {
             notes.refuses_as("404");
         }
@@ -45,8 +66,34 @@ impl<'a> Notes<'a> {
         notes
     }
 
+    /// The operation of a subscription is described as that of a producer, which it is as well.
+    pub fn speaks_of_producers(&mut self) {
+        self.producers = true;
+        for parameter in &mut self.parameters {
+            if parameter["$ref"] == "#/components/parameters/id" {
+                parameter["$ref"] = "#/components/parameters/producer".into();
+            }
+        }
+    }
+
+    /// A text about subscriptions, as it is about producers.
+    fn worded(&self, text: &str) -> String {
+        if !self.producers {
+            return text.to_owned();
+        }
+        let text = text.replace("Subscription", "Producer").replace("subscription", "producer");
+        text.replace("a resource", "a consumer").replace("its endpoint", "its target")
+    }
+
     /// Its name for programs, its group, and what it does in a few words.
     pub fn is(&mut self, id: &str, tag: &str, summary: &str) -> &mut Self {
+        let (id, tag, summary) = match self.producers {
+            false => (id.to_owned(), tag, summary.to_owned()),
+            true if id.contains("Subscription") || id.contains("Producer") => {
+                (self.worded(id), "Producers", self.worded(summary))
+            }
+            true => (format!("{id}OfProducer"), "Producers", self.worded(summary)),
+        };
         assert!(TAGS.iter().any(|(known, _)| *known == tag), "{tag} is not a group");
         self.operation.insert("operationId".into(), id.into());
         self.operation.insert("tags".into(), json!([tag]));
@@ -56,7 +103,7 @@ impl<'a> Notes<'a> {
 
     /// What it does, in Markdown.
     pub fn text(&mut self, text: impl Into<String>) -> &mut Self {
-        let text: String = text.into();
+        let text = self.worded(&text.into());
         self.operation.insert("description".into(), text.into());
         self
     }
@@ -75,7 +122,7 @@ impl<'a> Notes<'a> {
 
     /// It wants the administrator's token where there is one.
     pub fn needs_token(&mut self) -> &mut Self {
-        self.operation.insert("security".into(), json!([{}, {super::document::ADMIN_TOKEN: []}]));
+        self.operation.insert("security".into(), json!([{}, {super::document::TOKEN: []}]));
         self
     }
 
@@ -163,8 +210,12 @@ impl<'a> Notes<'a> {
     }
 
     /// A JSON answer.
-    pub fn answers<T: JsonSchema>(&mut self, status: u16, text: &str, example: Value) -> &mut Self {
-        let schema = self.schemas.answer::<T>();
+    pub fn answers<T: JsonSchema>(&mut self, status: u16, text: &str, mut example: Value) -> &mut Self {
+        let mut schema = self.schemas.answer::<T>();
+        if self.producers && T::schema_name() == View::schema_name() {
+            (schema, example) = (self.schemas.answer::<ProducerView>(), super::examples::producer());
+        }
+        let text = &self.worded(text);
         self.answers_as(status, text, "application/json", schema, example)
     }
 
@@ -234,11 +285,28 @@ impl<'a> Notes<'a> {
         self
     }
 
+    /// What it needs of whoever asks, and how those are refused that do not have it.
+    fn guard(&mut self) {
+        let scopes = match self.need {
+            Need::Nothing => return,
+            Need::Scope(scopes) | Need::Node(scopes) => {
+                scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>()
+            }
+            Need::Operator => vec!["operator"],
+        };
+        self.operation.insert("x-scopes".into(), json!(scopes));
+        if self.config.auth.mode == AuthMode::Token {
+            self.operation.insert("security".into(), json!([{super::document::TOKEN: []}]));
+            self.refuses_as("401").refuses_as("403");
+        }
+    }
+
     /// The operation object.
     pub fn finish(mut self, method: &Method) -> Value {
         for required in ["operationId", "tags", "summary"] {
             assert!(self.operation.contains_key(required), "a {method} has no {required}");
         }
+        self.guard();
         self.operation.insert("parameters".into(), self.parameters.into());
         self.operation.insert("responses".into(), self.responses.into());
         self.operation.into()

@@ -9,9 +9,11 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use flare_core::operations::{App, Changes};
+use flare_model::access::Need;
 use http::Method;
 
 use super::notes::Notes;
+use crate::access::guard;
 use crate::site::see_through;
 use crate::{Site, page};
 
@@ -24,6 +26,10 @@ pub struct Operation {
     pub method: Method,
     /// Its path as the router reads it.
     pub path: &'static str,
+    /// What whoever asks for it needs, where there is authentication. There is no operation without.
+    pub need: Need,
+    /// Whether it is written into the audit log.
+    pub audited: bool,
     /// Who answers.
     route: MethodRouter<Arc<App>>,
     reads_query: bool,
@@ -34,14 +40,23 @@ pub struct Operation {
 }
 
 impl Operation {
-    fn new<H, T>(method: Method, path: &'static str, handler: H, describe: Describe) -> Operation
+    fn new<H, T>(method: Method, path: &'static str, need: Need, handler: H, describe: Describe) -> Operation
     where
         H: Handler<T, Arc<App>>,
         T: 'static,
     {
         let filter = MethodFilter::try_from(method.clone()).expect("one of the five methods below");
-        let (route, ends_with_its_client) = (on(filter, handler), method == Method::GET);
-        Operation { method, path, route, reads_query: false, ends_with_its_client, describe }
+        let (route, only_asks) = (on(filter, handler), method == Method::GET);
+        Operation {
+            method,
+            path,
+            need,
+            audited: !only_asks,
+            route,
+            reads_query: false,
+            ends_with_its_client: only_asks,
+            describe,
+        }
     }
 
     /// Its handler looks at the query string, and refuses the parameters that it does not know.
@@ -57,9 +72,18 @@ impl Operation {
         self
     }
 
+    /// It changes nothing, or only documents and what a passive client has of them.
+    pub fn not_audited(mut self) -> Operation {
+        self.audited = false;
+        self
+    }
+
     /// Its place among the routes. A handler that does not look at the query string gets none.
     pub fn add_to(self, site: Site, changes: &Changes) -> Site {
         let mut route = self.route;
+        if self.audited {
+            route = route.route_layer(middleware::from_fn(guard::note));
+        }
         if !self.ends_with_its_client {
             route = route.route_layer(middleware::from_fn_with_state(changes.clone(), see_through));
         }
@@ -67,6 +91,11 @@ impl Operation {
             route = route.route_layer(middleware::from_fn(refuse_query));
         }
         site.route(self.path, route)
+    }
+
+    /// Whether it is about producers, of which nearly all is done as with subscriptions.
+    pub fn is_of_producers(&self) -> bool {
+        self.path.starts_with("/consumers/{cid}/producers")
     }
 
     /// The path as the description writes it: a parameter that takes the rest of the path is one like any other.
@@ -85,12 +114,12 @@ async fn refuse_query(request: Request, next: Next) -> Response {
 macro_rules! methods {
     ($($(#[$doc:meta])* $name:ident, $method:expr;)+) => {$(
         $(#[$doc])*
-        pub fn $name<H, T>(path: &'static str, handler: H, describe: Describe) -> Operation
+        pub fn $name<H, T>(path: &'static str, need: Need, handler: H, describe: Describe) -> Operation
         where
             H: Handler<T, Arc<App>>,
             T: 'static,
         {
-            Operation::new($method, path, handler, describe)
+            Operation::new($method, path, need, handler, describe)
         }
     )+};
 }

@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
 
+use crate::access::By;
 use crate::error::ApiError;
 use crate::openapi::{Notes, examples};
 use crate::{AppState, body};
@@ -12,9 +13,14 @@ use flare_model::resource::{ResourceDraft, ResourceView};
 use serde_json::json;
 
 /// Creates a resource.
-pub async fn handle(State(app): AppState, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
+pub async fn handle(
+    State(app): AppState,
+    By(by): By,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
     let draft = body::json(&body::read(&app, &headers, body).await?)?;
-    let resource = app.create_resource(draft).await?;
+    let resource = app.create_resource(&by.account, draft).await?;
     Ok(body::created(&format!("/resources/{}", resource.id()), &resource.view))
 }
 

@@ -6,6 +6,7 @@ use flare_core::operations::OverviewView;
 use flare_model::ids::SubscriptionId;
 use http::{StatusCode, Uri};
 
+use crate::access::By;
 use crate::error::ApiError;
 use crate::openapi::{Notes, examples};
 use crate::page::PageQuery;
@@ -13,16 +14,16 @@ use crate::{AppState, body};
 use flare_model::subscription::View;
 
 /// Lists how the subscriptions of all resources stand.
-pub async fn list(State(app): AppState, uri: Uri) -> Result<Response, ApiError> {
+pub async fn list(State(app): AppState, By(by): By, uri: Uri) -> Result<Response, ApiError> {
     let page = PageQuery::read(&app, &uri, &[])?;
-    let found = app.overview(page.offset, page.limit).await?;
+    let found = app.overview(&by, page.offset, page.limit).await?;
     Ok(page.answer(found.total as u64, "subscriptions", found.entries))
 }
 
 /// Shows a subscription.
-pub async fn show(State(app): AppState, Path(id): Path<String>) -> Result<Response, ApiError> {
+pub async fn show(State(app): AppState, By(by): By, Path(id): Path<String>) -> Result<Response, ApiError> {
     let id = SubscriptionId::new(id);
-    let found = app.registry.subscription_by_id(&id);
+    let found = app.registry.subscription_for(&by, &id).filter(|found| !found.id().is_producer());
     let subscription = found.ok_or_else(|| ApiError::not_found(format!("there is no subscription {id}")))?;
     Ok(body::answer(StatusCode::OK, &app.view(&subscription).await?))
 }

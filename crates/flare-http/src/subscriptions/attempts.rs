@@ -1,42 +1,115 @@
-//! `GET /resources/:rid/subscriptions/:id/attempts` and `.../attempts/:attempt`.
+//! `GET /resources/:rid/subscriptions/:id/attempts` and `.../attempts/:attempt`. Whoever has served the subscription has some of them: all
+//! nodes are asked.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use flare_core::observe::{AttemptDetail, AttemptView};
 use flare_core::observe::{Outcome, Wanted};
-use flare_model::ids::{ResourceId, SubscriptionId};
-use http::{StatusCode, Uri};
+use http::header::HeaderValue;
+use http::{HeaderMap, StatusCode, Uri};
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::{Ids, ids};
+use crate::cluster::gather::{Gathered, UNREACHABLE, gather};
+use crate::cluster::is_forwarded;
 use crate::error::ApiError;
 use crate::openapi::{Notes, examples};
 use crate::page::{self, PageQuery};
 use crate::{AppState, body};
-use serde_json::json;
+
+/// What another node lists.
+#[derive(Deserialize)]
+struct Listed {
+    pagination: ListedTotal,
+    attempts: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+struct ListedTotal {
+    total: u64,
+}
 
 /// Lists the last attempts.
-pub async fn list(State(app): AppState, path: Ids, uri: Uri) -> Result<Response, ApiError> {
+pub async fn list(
+    State(app): AppState,
+    path: Ids,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, ApiError> {
     let (resource, id) = ids(path);
     let page = PageQuery::read(&app, &uri, &["document", "outcome"])?;
     let mut wanted = Wanted::default();
     for (name, value) in page::given(&uri)? {
         match name.as_str() {
+            // Names of a consumer's documents are any text.
+            "document" if id.is_producer() => wanted.document = Some(value),
             "document" => wanted.document = Some(app.document_url(&value)?.to_string()),
             "outcome" => wanted.outcome = Some(outcome(&value)?),
             _ => {}
         }
     }
-    let found = app.attempts(&resource, &id, &wanted, page.offset, page.limit)?;
-    Ok(page.answer(found.total, "attempts", found.attempts))
+    if is_forwarded(&headers) {
+        // Another node puts them together with others: all that are kept, which are few (`delivery.attempts.quantity`).
+        let found = app.attempts(&resource, &id, &wanted, 0, usize::MAX)?;
+        return Ok(page.answer(found.total, "attempts", found.attempts));
+    }
+    if app.others().is_empty() {
+        let found = app.attempts(&resource, &id, &wanted, page.offset, page.limit)?;
+        return Ok(page.answer(found.total, "attempts", found.attempts));
+    }
+    let found = app.attempts(&resource, &id, &wanted, 0, usize::MAX)?;
+    let (mut total, mut all) = (found.total, Vec::new());
+    all.extend(found.attempts.iter().map(|attempt| json!(attempt)));
+    let Gathered { answered, unreachable } = gather::<Listed>(&app, &path_of_all(&uri), &headers).await;
+    for listed in answered.into_iter().filter_map(|(_, listed)| listed) {
+        total += listed.pagination.total;
+        all.extend(listed.attempts);
+    }
+    // Each node has them in order already, and times are written alike.
+    all.sort_by(|one, other| other["beganAt"].as_str().cmp(&one["beganAt"].as_str()));
+    let attempts: Vec<Value> = all.into_iter().skip(page.offset).take(page.limit).collect();
+    Ok(missing(page.answer(total, "attempts", attempts), &unreachable))
+}
+
+/// The path of the same list, all of it.
+fn path_of_all(uri: &Uri) -> String {
+    let filters = uri.query().unwrap_or_default().split('&');
+    let filters = filters.filter(|pair| !pair.starts_with("limit=") && !pair.starts_with("offset="));
+    format!("{}?{}", uri.path(), filters.collect::<Vec<_>>().join("&"))
+}
+
+/// Says which nodes did not answer.
+fn missing(mut answer: Response, unreachable: &[String]) -> Response {
+    if let Ok(names) = HeaderValue::from_str(&unreachable.join(", "))
+        && !unreachable.is_empty()
+    {
+        answer.headers_mut().insert(UNREACHABLE, names);
+    }
+    answer
 }
 
 /// Shows one attempt.
 pub async fn show(
     State(app): AppState,
-    Path((resource, id, attempt)): Path<(String, String, String)>,
+    Ids { resource, subscription, below: attempt }: Ids,
+    headers: HeaderMap,
+    uri: Uri,
 ) -> Result<Response, ApiError> {
-    let (resource, id) = (ResourceId::new(resource), SubscriptionId::new(id));
-    Ok(body::answer(StatusCode::OK, &app.attempt(&resource, &id, &attempt)?))
+    let nowhere = match app.attempt(&resource, &subscription, &attempt) {
+        Ok(attempt) => return Ok(body::answer(StatusCode::OK, &attempt)),
+        Err(failure) if is_forwarded(&headers) => return Err(failure.into()),
+        Err(failure) => failure,
+    };
+    let Gathered { answered, unreachable } = gather::<Value>(&app, uri.path(), &headers).await;
+    match answered.into_iter().find_map(|(_, attempt)| attempt) {
+        Some(attempt) => Ok(body::answer(StatusCode::OK, &attempt)),
+        None if unreachable.is_empty() => Err(nowhere.into()),
+        None => {
+            let detail = format!("no node that answers has it, and {} did not", unreachable.join(", "));
+            Err(ApiError::unavailable(detail))
+        }
+    }
 }
 
 fn outcome(value: &str) -> Result<Outcome, ApiError> {

@@ -41,11 +41,14 @@ pub fn wait(it: &mut Notes<'_>) -> Value {
 
 /// A notification that is handed out.
 pub fn message() -> Value {
+    let body = json!({
+        "id": examples::DOCUMENT, "action": "create", "revision": 1, "updatedAt": examples::TIME,
+        "document": {"version": 1, "name": "Ada"},
+    });
     json!({
         "id": "msg_6f1c8d03a2b94e57", "document": examples::DOCUMENT, "action": "create", "revision": 1, "attempt": 1,
         "lease": "lease_1-3-1-2f-0-1-19a8", "leaseExpiresAt": "2026-11-15T08:30:30.000Z",
         "headers": {"content-type": ["application/json"], "flare-action": ["create"]},
-        "body": {"id": examples::DOCUMENT, "action": "create", "revision": 1, "updatedAt": examples::TIME,
-            "document": {"version": 1, "name": "Ada"}},
+        "payload": body.to_string(), "body": body,
     })
 }

@@ -1,18 +1,17 @@
 //! `POST /resources/:rid/subscriptions/:id/replay`, `GET .../replays` and `GET .../replays/:replay`.
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use flare_core::operations::ReplayDraft;
 use flare_core::operations::ReplayView;
-use flare_model::ids::{ResourceId, SubscriptionId};
 use http::header::{HeaderValue, LOCATION};
 use http::{HeaderMap, StatusCode, Uri};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Ids, ids};
+use super::{Ids, ids, place};
 use crate::error::ApiError;
 use crate::openapi::{Notes, examples};
 use crate::page::PageQuery;
@@ -23,7 +22,7 @@ use crate::{AppState, body};
 struct ReplayBegun {
     /// Its id.
     id: String,
-    /// How many documents it goes over.
+    /// How many documents it sends.
     total: u64,
 }
 
@@ -37,7 +36,7 @@ pub async fn handle(
     let (resource, id) = ids(path);
     let draft = body::optional(&body::read(&app, &headers, body).await?)?;
     let replay = app.replay(&resource, &id, draft).await?;
-    let location = format!("/resources/{resource}/subscriptions/{id}/replays/{}", replay.id);
+    let location = format!("{}/replays/{}", place(&resource, &id), replay.id);
     let begun = ReplayBegun { id: replay.id, total: replay.total };
     let mut response = body::answer(StatusCode::ACCEPTED, &begun);
     if let Ok(location) = HeaderValue::from_str(&location) {
@@ -49,10 +48,9 @@ pub async fn handle(
 /// Says how far a replay is.
 pub async fn progress(
     State(app): AppState,
-    Path((resource, id, replay)): Path<(String, String, String)>,
+    Ids { resource, subscription, below }: Ids,
 ) -> Result<Response, ApiError> {
-    let (resource, id) = (ResourceId::new(resource), SubscriptionId::new(id));
-    Ok(body::answer(StatusCode::OK, &app.replay_progress(&resource, &id, &replay).await?))
+    Ok(body::answer(StatusCode::OK, &app.replay_progress(&resource, &subscription, &below).await?))
 }
 
 /// Lists the replays that are remembered.
@@ -76,7 +74,7 @@ pub fn describe(it: &mut Notes<'_>) {
         .optional_body::<ReplayDraft>(json!({"scope": "all", "since": "2026-11-15T00:00:00Z"}))
         .answers::<ReplayBegun>(
             202,
-            "`total` is how many live documents it goes over; 0 for a document that is in flight just now.",
+            "`total` is how many documents it sends; 0 for a document that is in flight just now.",
             json!({"id": "rpl_1", "total": 1000}),
         )
         .with_location(202)

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 
-use super::{Ids, ids};
+use super::{Ids, Shown, ids};
 use crate::error::ApiError;
 use crate::openapi::{Notes, examples};
 use crate::{AppState, body};
@@ -14,7 +14,7 @@ use flare_model::subscription::View;
 pub async fn handle(State(app): AppState, path: Ids) -> Result<Response, ApiError> {
     let (resource, id) = ids(path);
     let subscription = app.subscription(&resource, &id)?;
-    Ok(body::answer(StatusCode::OK, &app.view(&subscription).await?))
+    Ok(body::answer(StatusCode::OK, &Shown::from(app.view(&subscription).await?)))
 }
 
 /// What the description says of it.

@@ -57,6 +57,11 @@ pub fn of_claim(unit: &UnitId) -> String {
     format!("{CLAIMS}{unit}")
 }
 
+/// How the keys of all claims begin that are on parts of the same thing as a unit.
+pub fn of_claims_beside(unit: &UnitId) -> String {
+    format!("{CLAIMS}{}/{}/", unit.kind().as_str(), unit.id())
+}
+
 /// The part of the assignments in which a unit is: FNV-1a of its name, which never changes.
 pub fn part_of(unit: &UnitId) -> u8 {
     let hash = unit.to_string().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -68,6 +73,7 @@ pub fn part_of(unit: &UnitId) -> u8 {
 /// How much a node has to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(rename = "NodeLoad")]
 pub struct Load {
     /// The share of one core per delivery thread that it used over the last minute.
     pub cpu: f64,
@@ -130,6 +136,13 @@ pub struct ClaimRecord {
     /// The epoch under which it works, once it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<u64>,
+    /// Into how many parts that is cut which the unit is a part of: whoever cuts it otherwise has to wait.
+    #[serde(default = "whole")]
+    pub parts: u32,
+}
+
+fn whole() -> u32 {
+    1
 }
 
 /// Some of the assignments.
@@ -214,10 +227,13 @@ mod tests {
 
     #[test]
     fn a_value_is_read_as_it_was_written_and_a_newer_one_is_not_touched() {
-        let claim = ClaimRecord { protocol: PROTOCOL, node: NodeId::new("a"), epoch: Some(41) };
+        let claim = ClaimRecord { protocol: PROTOCOL, node: NodeId::new("a"), epoch: Some(41), parts: 3 };
         assert_eq!(read(&write(&claim)), Ok(claim));
         let more = br#"{"protocol":1,"node":"a","what":"ever"}"#;
-        assert_eq!(read(more), Ok(ClaimRecord { protocol: 1, node: NodeId::new("a"), epoch: None }));
+        assert_eq!(
+            read(more),
+            Ok(ClaimRecord { protocol: 1, node: NodeId::new("a"), epoch: None, parts: 1 })
+        );
         assert_eq!(read::<ClaimRecord>(br#"{"protocol":2,"owner":"a"}"#), Err(Unreadable::Newer(2)));
         assert!(matches!(read::<ClaimRecord>(b"{}"), Err(Unreadable::Nonsense(_))));
         assert!(matches!(read::<ClaimRecord>(b"\xff"), Err(Unreadable::Nonsense(_))));
@@ -229,6 +245,9 @@ mod tests {
         let part = |text: &str| part_of(&text.parse().unwrap());
         let parts = ["subscription/sub_x/0", "subscription/sub_x/1", "sweeper/retention/0"].map(part);
         assert_eq!(parts, [8, 7, 22]);
+        let unit: UnitId = "subscription/sub_x/0".parse().unwrap();
+        assert!(of_claim(&unit).starts_with(&of_claims_beside(&unit)));
+        assert!(!of_claim(&"subscription/sub_xy/0".parse().unwrap()).starts_with(&of_claims_beside(&unit)));
         let many: std::collections::BTreeSet<u8> =
             (0..1000).map(|number| part(&format!("subscription/sub_{number}/0"))).collect();
         assert_eq!(many.len(), usize::from(PARTS), "all parts are used");

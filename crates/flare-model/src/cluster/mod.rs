@@ -53,6 +53,7 @@ pub enum NodeState {
 /// Why a unit is where it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "AssignmentReason")]
 pub enum Reason {
     /// It is new.
     Created,

@@ -16,9 +16,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::feed::{Action, ClientHas, Glimpse, Left};
+use crate::health::Fares;
 use crate::ids::ResourceId;
+use crate::pace::Throttle;
 use crate::revision::Revision;
-use crate::subscription::{Disabled, RateLimit, Start};
+use crate::subscription::{Disabled, Pause, RateLimit, Start};
 use crate::time::Timestamp;
 
 /// Everything that is known about one document and one subscription.
@@ -120,6 +122,8 @@ pub struct Settings {
     pub start: Start,
     /// Since when a user has it paused.
     pub paused_since: Option<Timestamp>,
+    /// By whom, and why, as far as that is known.
+    pub pause: Option<Box<Pause>>,
     /// Since when and why Flare has disabled it.
     pub disabled: Option<Disabled>,
     /// Its rate limit.
@@ -135,12 +139,12 @@ pub struct Condition {
     pub in_flight: u32,
     /// How many may be open now.
     pub room: u32,
-    /// Failures since the last success.
+    /// Failures since the last success; those of requests that were open at the same time count once.
     pub failures: u32,
-    /// When the first of them ended.
-    pub failing_since: Option<Timestamp>,
-    /// Only probes are sent; so long until the next one.
-    pub probe_in: Option<Duration>,
+    /// Whether its client fails.
+    pub fares: Fares,
+    /// It is asked one thing at a time.
+    pub throttle: Option<Throttle>,
     /// A host of its own that does not answer, and so long until it is tried again.
     pub silent_host: Option<(String, Duration)>,
     /// The client said that it is too much, and wants to be left alone for so long.
@@ -164,6 +168,17 @@ pub struct InLine {
     pub most: u32,
     /// Those of them that clients have which are slow to answer, where that is known.
     pub slow: Option<u32>,
+}
+
+impl InLine {
+    /// In words.
+    pub fn words(&self) -> String {
+        let InLine { host, open, most, slow } = self;
+        let to = host.as_ref().map_or_else(|| "any host".to_owned(), |host| format!("host {host}"));
+        let slow = slow.filter(|slow| *slow > 0);
+        let slow = slow.map(|slow| format!(", {slow} by slow clients")).unwrap_or_default();
+        format!("waits for a connection to {to}: {open} of {most} in use{slow}")
+    }
 }
 
 /// The answer in a word.

@@ -54,7 +54,7 @@ fn waiting(evidence: &Evidence) -> String {
              there may be"
                 .into()
         }
-        () if condition.failing_since.is_some() => {
+        () if condition.fares.failing_since.is_some() => {
             "look at why the client fails (.../attempts); it is tried again by itself".into()
         }
         () if !condition.rests_for.is_zero() => "wait for as long as the client asked for".into(),

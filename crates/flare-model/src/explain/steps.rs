@@ -1,8 +1,9 @@
 //! The steps of an explanation: each takes the evidence and adds the facts of its part, or none.
 
 use super::words::{self, considered};
-use super::{Evidence, Fact, Gist, InLine, Kind, Known, Lately, Tried};
+use super::{Evidence, Fact, Gist, Kind, Known, Lately, Tried};
 use crate::feed::{ClientHas, Glimpse, State, TRANSITION, Trouble};
+use crate::pace::Throttle;
 use crate::time::Timestamp;
 
 fn add(facts: &mut Vec<Fact>, at: Option<Timestamp>, fact: Kind, detail: impl Into<String>) {
@@ -189,7 +190,8 @@ fn last(evidence: &Evidence, glimpse: &Glimpse, facts: &mut Vec<Fact>) {
 
 fn failed(trouble: &Trouble) -> String {
     let how = match (trouble.status, &trouble.error) {
-        (Some(status), _) => format!("answered {status}"),
+        (Some(status), Some(error)) => format!("answered {status}, but {error}"),
+        (Some(status), None) => format!("answered {status}"),
         (None, Some(error)) => error.clone(),
         (None, None) => "had no answer".to_owned(),
     };
@@ -209,7 +211,8 @@ pub(super) fn pause(evidence: &Evidence, facts: &mut Vec<Fact>) {
             format!("the subscription is disabled: {}; POST .../resume lets it go on", disabled.reason);
         add(facts, Some(disabled.since), Kind::Pause, detail);
     } else if let Some(since) = settings.paused_since {
-        let detail = "the subscription is paused; POST .../resume lets it go on";
+        let who = settings.pause.as_deref().map_or("paused".to_owned(), ToString::to_string);
+        let detail = format!("the subscription is {who}; POST .../resume lets it go on");
         add(facts, Some(since), Kind::Pause, detail);
     }
 }
@@ -222,30 +225,40 @@ pub(super) fn breaker(evidence: &Evidence, facts: &mut Vec<Fact>) {
         let detail = format!("the host {host} does not answer: nothing is sent there, but a probe {again}");
         add(facts, None, Kind::Breaker, detail);
     }
-    let Some(since) = condition.failing_since else { return };
+    let Some(since) = condition.fares.failing_since else { return };
     let failures = condition.failures;
-    let detail = match condition.probe_in {
-        None => format!("{failures} attempts of the subscription failed in a row"),
-        Some(wait) => format!(
-            "{failures} attempts of the subscription failed in a row: one request at a time is sent until one \
-             succeeds, the next {}",
-            words::soon(wait)
-        ),
+    let attempts = if failures == 1 { "attempt" } else { "attempts" };
+    let mut detail = if failures == 0 {
+        "nothing has succeeded since then, and nothing has been tried since Flare was started".to_owned()
+    } else {
+        format!(
+            "{failures} {attempts} of the subscription failed in a row (those open at the same time count once)"
+        )
     };
-    add(facts, Some(since), Kind::Breaker, detail);
+    if let Some(Throttle { since, next }) = condition.throttle {
+        let next = match next {
+            Some(next) if next <= evidence.now => "the next now".to_owned(),
+            Some(next) => format!("the next at {next}"),
+            None if condition.in_flight > 0 => "one is open".to_owned(),
+            None => "none is due".to_owned(),
+        };
+        detail = format!(
+            "{detail}: one request at a time since {since}, until one succeeds; {next}; retries are sent \
+             when they are due"
+        );
+    }
+    let ever = if condition.fares.well_at.is_none() { "; none has ever succeeded" } else { "" };
+    add(facts, Some(since), Kind::Breaker, format!("{detail}{ever}"));
 }
 
 /// Connections that are waited for.
 pub(super) fn host(evidence: &Evidence, facts: &mut Vec<Fact>) {
-    let Some(InLine { host, open, most, slow }) = &evidence.condition.in_line else { return };
-    let (to, key) = match host {
-        Some(host) => (format!("host {host}"), "http.client.connections-per-host"),
-        None => ("any host".to_owned(), "http.client.connections"),
+    let Some(in_line) = &evidence.condition.in_line else { return };
+    let key = match in_line.host {
+        Some(_) => "http.client.connections-per-host",
+        None => "http.client.connections",
     };
-    let slow = slow.filter(|slow| *slow > 0);
-    let slow = slow.map(|slow| format!(", {slow} by slow clients")).unwrap_or_default();
-    let detail = format!("waits for a connection to {to}: {open} of {most} in use{slow} ({key})");
-    add(facts, None, Kind::Host, detail);
+    add(facts, None, Kind::Host, format!("{} ({key})", in_line.words()));
 }
 
 /// The rate limit, and what the client asked for.

@@ -5,6 +5,7 @@ use crate::document::Row;
 use crate::duration::HumanDuration;
 use crate::feed::{Action, Flight, Left, Note, Standing, State, Trouble};
 use crate::ids::{Ordinal, Seq};
+use crate::subscription::{PauseDraft, PausedBy};
 
 fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis)
@@ -46,6 +47,7 @@ fn trouble(attempts: u32) -> Trouble {
         response: None,
         unheard: false,
         has: None,
+        lent: None,
     }
 }
 
@@ -83,6 +85,7 @@ fn evidence() -> Evidence {
             created_at: at(0),
             start: Start::Now,
             paused_since: None,
+            pause: None,
             disabled: None,
             rate_limit: None,
             passive: false,
@@ -174,6 +177,16 @@ fn every_verdict_has_its_case_and_its_words() {
                 e.subscription.paused_since = Some(at(9));
             },
             &["is paused"],
+        ),
+        (
+            Verdict::Paused,
+            |e| {
+                e.glimpse.as_mut().unwrap().waiting = waiting(0, None);
+                e.subscription.paused_since = Some(at(9));
+                let draft = PauseDraft { reason: Some("their migration".into()) };
+                e.subscription.pause = draft.pause(PausedBy::Api).ok().map(Box::new);
+            },
+            &["is paused through the API: their migration"],
         ),
         (
             Verdict::Disabled,
@@ -294,8 +307,8 @@ fn facts_come_in_the_order_in_which_flare_looks() {
         in_flight: 1,
         room: 1,
         failures: 6,
-        failing_since: Some(at(2)),
-        probe_in: Some(Duration::from_millis(1_234)),
+        fares: Fares { failing_since: Some(at(2)), failed_at: Some(at(5)), well_at: Some(at(1)) },
+        throttle: Some(Throttle { since: at(3), next: Some(at(20_000)) }),
         silent_host: Some(("http://c:81".into(), Duration::from_millis(2_500))),
         rests_for: Duration::from_secs(9),
         rate_wait: Duration::from_millis(40),
@@ -318,7 +331,9 @@ fn facts_come_in_the_order_in_which_flare_looks() {
     assert!(words(Breaker).contains("http://c:81 does not answer") && words(Breaker).contains("in 2.5s"));
     assert!(words(Rate).contains("too much") && words(Rate).contains("in 9s"), "{}", words(Rate));
     assert!(
-        words(Breaker).contains("6 attempts") && words(Breaker).contains("in 1.3s"),
+        words(Breaker).contains("6 attempts")
+            && words(Breaker).contains(&format!("one request at a time since {}", at(3)))
+            && words(Breaker).contains(&format!("the next at {}", at(20_000))),
         "{}",
         words(Breaker)
     );

@@ -179,7 +179,8 @@ fn with(story: &Trouble) -> String {
 /// How an attempt ended, in words.
 pub(super) fn answered(trouble: &Trouble) -> String {
     match (trouble.status, &trouble.error) {
-        (Some(status), _) => format!("answered {status}"),
+        (Some(status), Some(error)) => format!("answered {status}, but {error}"),
+        (Some(status), None) => format!("answered {status}"),
         (None, Some(error)) => format!("without an answer ({error})"),
         (None, None) => "without an answer".to_owned(),
     }

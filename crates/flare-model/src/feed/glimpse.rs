@@ -298,6 +298,7 @@ mod tests {
             response: None,
             unheard: false,
             has: None,
+            lent: None,
         })
     }
 

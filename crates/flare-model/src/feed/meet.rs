@@ -98,7 +98,7 @@ impl Feed {
 
     /// Decides about a row and opens the attempt, or settles the row with nothing to send.
     pub(super) fn begin(&mut self, row: &Row, interest: &mut impl Interest) -> Option<Attempt> {
-        let unheard = self.may_have_been_sent(row);
+        let unheard = self.may_have_been_sent(row) || self.was_unheard(row);
         let doubt = self.judged(row);
         let held = self.held.contains(row.ordinal.0);
         if row.seq > self.read {
@@ -151,6 +151,12 @@ impl Feed {
         let open = Open { seq: row.seq, action, replay: asked, newer: None, leased: false };
         self.open.insert(row.ordinal, open);
         Some(attempt)
+    }
+
+    /// Whether an attempt of this very change was sent and not answered, as the standing for it says.
+    fn was_unheard(&self, row: &Row) -> bool {
+        let standing = self.waiting.get(&row.ordinal).filter(|standing| standing.seq == row.seq);
+        standing.and_then(|standing| standing.trouble.as_ref()).is_some_and(|trouble| trouble.unheard)
     }
 
     /// Whether the client is to have the document: it is live, and not excluded. `None`: nobody can tell.

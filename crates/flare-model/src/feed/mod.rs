@@ -48,8 +48,9 @@ pub use glimpse::{ClientHas, Flight, Glimpse};
 pub use history::Next;
 pub use interest::{Everything, Interest};
 pub use kept::Kept;
+pub use lease::{Lent, Sent};
 pub use notes::{Left, Note};
-pub use record::{Ahead, Failure, Receipt, Record, Saved, Sweep, SweepKind, Taken, Tally};
+pub use record::{Ahead, Failure, Health, Receipt, Record, Saved, Sweep, SweepKind, Taken, Tally};
 pub use standing::{Standing, State, TRANSITION, Trouble, Verdict};
 pub use sweep::Filled;
 

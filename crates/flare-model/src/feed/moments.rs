@@ -115,6 +115,7 @@ mod tests {
             response: None,
             unheard: false,
             has: None,
+            lent: None,
         });
         feed.settle(Ordinal(0), Verdict::Retry { due: at(4), doubtful: false, trouble });
         feed.tally_mut().last_failure =

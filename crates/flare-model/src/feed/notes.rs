@@ -98,6 +98,7 @@ impl Feed {
                 response: None,
                 unheard: true,
                 has: None,
+                lent: None,
             })
         };
         self.note(Note { ordinal, seq, left, story: unheard.then(nobody_knows) });

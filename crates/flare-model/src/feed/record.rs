@@ -49,7 +49,7 @@ pub struct Sweep {
     pub position: Seq,
     /// Where it ends; documents that changed beyond it belong to the live cursor.
     pub end: Seq,
-    /// How many of the live documents that its replay goes over it has met.
+    /// How many documents it has handed over.
     pub met: u64,
 }
 
@@ -82,6 +82,22 @@ pub struct Tally {
     pub last_success_at: Option<Timestamp>,
     /// The last failure.
     pub last_failure: Option<Box<Failure>>,
+    /// When things turned for the client; absent where they never did.
+    pub health: Option<Box<Health>>,
+}
+
+/// When things turned for a client, as one lane knows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Health {
+    /// The first failure after the client last took something or asked to drop it, of all lanes of this one's thread. What
+    /// other lanes have recorded may be newer: see [`Fares`](crate::health::Fares).
+    pub failing_since: Option<Timestamp>,
+    /// When the client last asked to drop something.
+    pub last_discard_at: Option<Timestamp>,
+    /// When it last was well again, after it had been shown as failing.
+    pub recovered_at: Option<Timestamp>,
+    /// When everything that was there before the subscription had been gone through.
+    pub prepared_at: Option<Timestamp>,
 }
 
 /// One failed attempt, as the status shows it.

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Action;
+use super::{Action, Lent};
 use crate::ids::{Ordinal, Seq};
 use crate::time::Timestamp;
 
@@ -95,6 +95,9 @@ pub struct Trouble {
     /// The revision that the client has, as the origin wrote it, where that was known when they ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub has: Option<String>,
+    /// While it is on a lease: what there is to know of that beside its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lent: Option<Box<Lent>>,
 }
 
 /// What the owner of a feed decided after an attempt.

@@ -104,10 +104,8 @@ impl Feed {
         let met = MetBySweep { held, doubt, waits, dead, old: is_old(sweep.kind, updated_at) };
         let wanted = met.is_wanted(sweep.kind, row, || self.wants(row, interest));
         let replay = sweep.replay;
-        let counted =
-            matches!(sweep.kind, SweepKind::Replay { since } if updated_at >= since && !row.deleted);
         if let Some(sweep) = &mut self.sweep {
-            sweep.met += u64::from(counted);
+            sweep.met += u64::from(wanted);
             sweep.position = sweep.position.max(row.seq);
         }
         self.delta.dirty = true;

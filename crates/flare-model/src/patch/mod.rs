@@ -33,7 +33,7 @@ pub enum PatchKind {
 
 impl PatchKind {
     /// The media type of a patch.
-    pub fn media_type(self) -> &'static str {
+    pub const fn media_type(self) -> &'static str {
         match self {
             PatchKind::Merge => "application/merge-patch+json",
             PatchKind::Json => "application/json-patch+json",

@@ -1,5 +1,6 @@
 //! In: nothing. Out: [`PatternError`], every way in which an endpoint can be refused beyond those of any url.
 
+use super::MAX_WILDCARDS;
 use crate::url::UrlError;
 
 /// Why the endpoint of a resource was refused. The message is shown to API users as it is.
@@ -11,6 +12,9 @@ pub enum PatternError {
     /// A path without wildcards tracks one document at most.
     #[error("the endpoint has no wildcard; give its path at least one segment like `{{id}}`")]
     NoWildcard,
+    /// More than can be told apart.
+    #[error("the endpoint has more than {MAX_WILDCARDS} wildcards; use fewer")]
+    TooManyWildcards,
     /// Braces before the path.
     #[error("the endpoint has a brace in its host or port; wildcards belong in the path")]
     WildcardInHost,

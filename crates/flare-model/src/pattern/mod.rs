@@ -19,6 +19,9 @@ use crate::url::{DocumentUrl, MAX_SEGMENTS, UrlError, authority, check_length, p
 /// The name that a template uses for the document's revision, and that no wildcard may have.
 pub const REVISION: &str = "revision";
 
+/// The most wildcards of one endpoint: the router counts them by letters.
+pub const MAX_WILDCARDS: usize = 25;
+
 /// One path segment of an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Segment {
@@ -62,6 +65,9 @@ impl Pattern {
         }
         if pattern.wildcards.is_empty() {
             return Err(PatternError::NoWildcard);
+        }
+        if pattern.wildcards.len() > MAX_WILDCARDS {
+            return Err(PatternError::TooManyWildcards);
         }
         check_length(pattern.normalised.len())?;
         Ok(pattern)

@@ -133,3 +133,13 @@ proptest! {
         prop_assert_eq!(parsed.values(&document), Some(vec!["1"]));
     }
 }
+
+#[test]
+fn as_many_wildcards_as_are_allowed_can_be_routed() {
+    let of =
+        |count: usize| format!("http://h{}", (0..count).map(|n| format!("/{{w{n}}}")).collect::<String>());
+    let most = Pattern::parse(&of(MAX_WILDCARDS)).unwrap();
+    let mut router = crate::router::Router::default();
+    assert!(router.insert(&most, "most").is_ok(), "the router takes it");
+    assert_eq!(Pattern::parse(&of(MAX_WILDCARDS + 1)), Err(PatternError::TooManyWildcards));
+}

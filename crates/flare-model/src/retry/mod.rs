@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use after::parse_retry_after;
-pub use plan::{End, Plan, Planned};
+pub use plan::{End, Plan, Planned, PlannedThrottle};
 pub use progression::Progression;
 
 use crate::duration::HumanDuration;

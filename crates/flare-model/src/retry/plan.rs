@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::{Reason, RetryPolicy, SPREAD, scaled};
 use crate::duration::HumanDuration;
+use crate::pace::{self, STRUGGLING};
 
 /// Attempts looked at beyond those shown, to find the end. When there are more, the end is not told.
 const LOOKED_AT: u32 = 100_000;
@@ -22,6 +23,20 @@ pub struct Plan {
     pub more: bool,
     /// How it ends; nothing when that is too far away to look for.
     pub gives_up: Option<End>,
+    /// What happens to the plan where the client fails again and again.
+    pub throttle: PlannedThrottle,
+}
+
+/// A client that fails again and again is asked one thing at a time.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedThrottle {
+    /// From which attempt on, where this document alone is tried; nothing when there are fewer. A timeout begins it at once.
+    pub from_attempt: Option<u32>,
+    /// The longest time between two documents that were not tried before.
+    pub longest_gap: HumanDuration,
+    /// In words.
+    pub detail: String,
 }
 
 /// One attempt.
@@ -55,7 +70,8 @@ pub struct End {
 impl RetryPolicy {
     /// The first `shown` attempts of this policy, and its end.
     pub fn plan(&self, shown: usize) -> Plan {
-        let mut plan = Plan { attempts: Vec::new(), more: false, gives_up: None };
+        let throttle = self.throttle();
+        let mut plan = Plan { attempts: Vec::new(), more: false, gives_up: None, throttle };
         let all = self.attempts();
         let [mut after, mut earliest, mut latest] = [Duration::ZERO; 3];
         let mut last = (1, Duration::ZERO);
@@ -86,6 +102,18 @@ impl RetryPolicy {
         }
         plan.gives_up = Some(self.end(last, Reason::Quantity));
         plan
+    }
+
+    fn throttle(&self) -> PlannedThrottle {
+        let longest_gap = HumanDuration(pace::longest_gap(self));
+        let detail = format!(
+            "after {STRUGGLING} failures in a row (those of requests that were open at the same time count once), or one \
+             timeout, the client gets one request at a time until one succeeds. The plan is kept: a retry is sent when it \
+             is due, and where several documents wait, the one that is due first; it may have to wait for the request \
+             before it to end. Documents that were not tried yet come one by one, at most {longest_gap} apart"
+        );
+        let from_attempt = Some(STRUGGLING + 1).filter(|attempt| *attempt <= self.attempts());
+        PlannedThrottle { from_attempt, longest_gap, detail }
     }
 
     fn end(&self, (attempt, after): (u32, Duration), reason: Reason) -> End {
@@ -163,5 +191,24 @@ mod tests {
         assert_eq!((endless.attempts.len(), endless.more, endless.gives_up), (10, true, None));
         let once = plan(r#"{"quantity":1}"#, 10);
         assert_eq!((once.attempts.len(), once.gives_up.unwrap().attempt), (1, 1));
+    }
+
+    #[test]
+    fn what_a_client_that_fails_gets_is_told_with_the_plan() {
+        for (json, from_attempt, longest_gap) in [
+            ("{}", Some(6), "5s"),
+            (r#"{"quantity":5}"#, None, "5s"),
+            (r#"{"quantity":6,"interval":"100ms"}"#, Some(6), "100ms"),
+            (r#"{"interval":"1h"}"#, Some(6), "10s"),
+        ] {
+            let throttle = plan(json, 1).throttle;
+            assert_eq!(
+                (throttle.from_attempt, &*throttle.longest_gap.to_string()),
+                (from_attempt, longest_gap)
+            );
+            assert!(
+                throttle.detail.contains("one request at a time") && throttle.detail.contains(longest_gap)
+            );
+        }
     }
 }

@@ -1,20 +1,16 @@
 //! Checks a subscription's draft against its resource: every mistake is named with its field and the remedy.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::content;
 use super::expressions::expressions;
-use super::{
-    ActionDraft, DataTemplate, DataValue, Draft, RateLimit, Revisions, Scalar, ScalarTemplate, Spec, Target,
-};
+use super::{DataTemplate, DataValue, Draft, RateLimit, Revisions, Scalar, ScalarTemplate, Spec};
+use super::{content, endpoint};
 use crate::duration::HumanDuration;
-use crate::feed::Action;
 use crate::invalid::Invalid;
 use crate::resource::Resource;
 use crate::retry::RetryPolicy;
-use crate::template::{TextTemplate, UrlTemplate};
+use crate::template::TextTemplate;
 
 /// What the configuration allows and fills in.
 #[derive(Clone, Debug)]
@@ -27,41 +23,28 @@ pub struct Limits {
     pub default_concurrency: u32,
     /// The most.
     pub maximum_concurrency: u32,
+    /// The longest time to live of a producer's notifications.
+    pub maximum_ttl: Duration,
 }
 
-const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
-const MAX_DATA: usize = 64;
-const MAX_HEADERS: usize = 64;
+impl Limits {
+    /// As if everything were allowed: for what was checked before.
+    pub fn none() -> Limits {
+        Limits {
+            default_timeout: Duration::from_secs(1),
+            maximum_timeout: Duration::MAX,
+            default_concurrency: 1,
+            maximum_concurrency: u32::MAX,
+            maximum_ttl: Duration::MAX,
+        }
+    }
+}
 
-/// Headers that belong to the protocol or to Flare itself.
-const RESERVED: [&str; 12] = [
-    "host",
-    "content-length",
-    "transfer-encoding",
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "proxy-authenticate",
-    "te",
-    "trailer",
-    "upgrade",
-    "expect",
-    "http2-settings",
-];
+const MAX_DATA: usize = 64;
 
 /// Checks a draft and compiles it; [`completed`] shows what came of it.
 pub fn check(draft: &Draft, resource: &Resource, limits: &Limits) -> Result<Spec, Invalid> {
-    let actions = &draft.endpoint.actions;
-    let create = Arc::new(target(draft, Action::Create, &actions.create, resource)?);
-    let update = match (&actions.create, &actions.update) {
-        (None, None) => create.clone(),
-        (_, own) => Arc::new(target(draft, Action::Update, own, resource)?),
-    };
-    let delete = match (&actions.update, &actions.delete) {
-        (None, None) => update.clone(),
-        (_, own) => Arc::new(target(draft, Action::Delete, own, resource)?),
-    };
-    let targets = [create, update, delete];
+    let way = endpoint::way(draft, resource)?;
     let delivery = &draft.delivery;
     let success = statuses("delivery.success", &delivery.success)?;
     let discard = statuses("delivery.discard", &delivery.discard)?;
@@ -84,11 +67,11 @@ pub fn check(draft: &Draft, resource: &Resource, limits: &Limits) -> Result<Spec
     check_rate(delivery.rate_limit)?;
     let retry = RetryPolicy::from(delivery.retry.as_deref().cloned().unwrap_or_default());
     retry.validate().map_err(|e| Invalid::new("delivery.retry", e))?;
-    let content = content::check(draft, resource, &targets)?;
+    let content = content::check(draft, resource, &way)?;
     let data = data(&draft.data, resource)?;
     let (filter, when) = expressions(draft, resource)?;
     let spec = Spec {
-        targets,
+        way,
         success,
         discard,
         timeout,
@@ -102,14 +85,21 @@ pub fn check(draft: &Draft, resource: &Resource, limits: &Limits) -> Result<Spec
         when,
         start: draft.start.unwrap_or_default(),
         shards: draft.shards.unwrap_or(1),
-        revisions: revisions(delivery.revision.as_deref())?,
+        revisions: revisions(delivery.revision.as_deref(), resource)?,
+        ttl: ttl(draft.ttl, limits)?,
     };
     check_shards(spec.shards, &spec, resource)?;
     Ok(spec)
 }
 
-fn revisions(asked: Option<&str>) -> Result<Revisions, Invalid> {
+fn revisions(asked: Option<&str>, resource: &Resource) -> Result<Revisions, Invalid> {
     match asked {
+        None if resource.is_raw() => Ok(Revisions::All),
+        Some("last") if resource.is_raw() => {
+            let problem =
+                "must be `all`: every message of a consumer with payload.format `raw` is passed on, in order";
+            Err(Invalid::new("delivery.revision", problem))
+        }
         None | Some("last") => Ok(Revisions::Last),
         Some("all") => Ok(Revisions::All),
         Some(other) => {
@@ -118,9 +108,24 @@ fn revisions(asked: Option<&str>) -> Result<Revisions, Invalid> {
     }
 }
 
+fn ttl(given: Option<HumanDuration>, limits: &Limits) -> Result<Option<Duration>, Invalid> {
+    let Some(HumanDuration(ttl)) = given else { return Ok(None) };
+    if ttl.is_zero() || ttl > limits.maximum_ttl {
+        let most = HumanDuration(limits.maximum_ttl);
+        let got = HumanDuration(ttl);
+        let problem = format!("must be above 0 and at most {most} (domain.maximum-ttl), got {got}");
+        return Err(Invalid::new("ttl", problem));
+    }
+    Ok(Some(ttl))
+}
+
 /// What was said, with every default filled in that the spec made of it: what users are shown.
 pub fn completed(draft: &Draft, spec: &Spec) -> Draft {
     let mut draft = draft.clone();
+    if let Some(sink) = &mut draft.sink {
+        sink.fill();
+        return completed_rest(draft, spec);
+    }
     draft.endpoint.method.get_or_insert_with(|| "POST".into()).make_ascii_uppercase();
     let actions = &mut draft.endpoint.actions;
     for action in [&mut actions.create, &mut actions.update, &mut actions.delete] {
@@ -128,6 +133,14 @@ pub fn completed(draft: &Draft, spec: &Spec) -> Draft {
             method.make_ascii_uppercase();
         }
     }
+    if spec.success.is_empty() {
+        draft.delivery.success = Some((100..600).filter(|status| spec.is_success(*status)).collect());
+    }
+    completed_rest(draft, spec)
+}
+
+/// The same of what does not depend on where notifications go.
+fn completed_rest(mut draft: Draft, spec: &Spec) -> Draft {
     draft.delivery.timeout = Some(HumanDuration(spec.timeout));
     draft.delivery.concurrency = Some(spec.concurrency);
     draft.delivery.retry = Some(Box::new(spec.retry.clone().into()));
@@ -156,77 +169,6 @@ fn check_shards(shards: u32, spec: &Spec, resource: &Resource) -> Result<(), Inv
             Err(Invalid::new("shards", format!("must be at most {what}, {most}, got {shards}")))
         }
     }
-}
-
-fn target(
-    draft: &Draft,
-    action: Action,
-    own: &Option<Box<ActionDraft>>,
-    resource: &Resource,
-) -> Result<Target, Invalid> {
-    let name = action.as_str();
-    let (field, url) = match own.as_ref().and_then(|own| own.url.as_ref()) {
-        Some(url) => (format!("endpoint.actions.{name}.url"), url),
-        None => match &draft.endpoint.url {
-            Some(url) => ("endpoint.url".to_owned(), url),
-            None => {
-                let problem = format!("is required, or endpoint.actions.{name}.url: {name} has none");
-                return Err(Invalid::new("endpoint.url", problem));
-            }
-        },
-    };
-    let url = UrlTemplate::parse(url, resource.pattern.wildcards()).map_err(|e| Invalid::new(field, e))?;
-    let (field, method) = match own.as_ref().and_then(|own| own.method.as_ref()) {
-        Some(method) => (format!("endpoint.actions.{name}.method"), method.as_str()),
-        None => ("endpoint.method".to_owned(), draft.endpoint.method.as_deref().unwrap_or("POST")),
-    };
-    let Some(method) = METHODS.iter().find(|known| known.eq_ignore_ascii_case(method)) else {
-        let problem = format!("must be one of {}, got `{method}`", METHODS.join(", "));
-        return Err(Invalid::new(field, problem));
-    };
-    let mut headers: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    add_headers(&mut headers, "endpoint.headers", &draft.endpoint.headers)?;
-    if let Some(own) = own {
-        let mut more = BTreeMap::new();
-        add_headers(&mut more, &format!("endpoint.actions.{name}.headers"), &own.headers)?;
-        headers.extend(more);
-    }
-    let headers =
-        headers.into_iter().flat_map(|(name, values)| values.into_iter().map(move |v| (name.clone(), v)));
-    Ok(Target { url, method, headers: headers.collect() })
-}
-
-fn add_headers(
-    into: &mut BTreeMap<String, Vec<String>>,
-    field: &str,
-    given: &BTreeMap<String, Vec<String>>,
-) -> Result<(), Invalid> {
-    if given.len() > MAX_HEADERS {
-        return Err(Invalid::new(field, format!("has more than {MAX_HEADERS} headers")));
-    }
-    for (name, values) in given {
-        let field = format!("{field}.{name}");
-        let lower = name.to_ascii_lowercase();
-        let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
-        if name.is_empty() || !name.chars().all(token) {
-            return Err(Invalid::new(field, "is not a legal header name"));
-        }
-        if RESERVED.contains(&lower.as_str()) {
-            return Err(Invalid::new(field, "belongs to the protocol and is set by Flare"));
-        }
-        if lower.starts_with("flare-") || lower.starts_with("webhook-") {
-            return Err(Invalid::new(field, "begins like a header of Flare's own; choose another name"));
-        }
-        for value in values {
-            let legal = |c: char| c == '\t' || (' '..='~').contains(&c);
-            if !value.chars().all(legal) || value.len() > 8192 {
-                let problem = "has a value that is not printable ASCII, or is longer than 8 KB";
-                return Err(Invalid::new(field, problem));
-            }
-        }
-        into.entry(lower).or_default().extend(values.iter().cloned());
-    }
-    Ok(())
 }
 
 fn statuses(field: &str, given: &Option<Vec<u16>>) -> Result<Vec<u16>, Invalid> {
@@ -271,7 +213,7 @@ fn data(
         let scalar = |value: &Scalar| {
             Ok(match value {
                 Scalar::Text(text) => ScalarTemplate::Text(
-                    TextTemplate::parse(text, resource.pattern.wildcards())
+                    TextTemplate::parse(text, resource.wildcards())
                         .map_err(|e| Invalid::new(format!("data.{name}"), e))?,
                 ),
                 Scalar::Boolean(value) => ScalarTemplate::Boolean(*value),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DataValue, Draft, Scalar, Target};
+use super::{DataValue, Draft, Scalar, Target, Way};
+use crate::bridge;
 use crate::invalid::Invalid;
 use crate::patch::{PatchDraft, PatchKind};
 use crate::resource::Resource;
@@ -90,12 +91,12 @@ const OF_THE_EVENT: [&str; 10] = [
 ];
 
 /// Checks what belongs together.
-pub(super) fn check(
-    draft: &Draft,
-    resource: &Resource,
-    targets: &[Arc<Target>; 3],
-) -> Result<Content, Invalid> {
+pub(super) fn check(draft: &Draft, resource: &Resource, way: &Way) -> Result<Content, Invalid> {
     let given = &draft.content;
+    let targets = way.targets();
+    if let Way::Sink(sink) = way {
+        check_for_sink(given, sink)?;
+    }
     let document = given.document.unwrap_or(true);
     let patch = given.patch.and_then(|patch| patch.0);
     if patch.is_some() && !document {
@@ -134,11 +135,29 @@ pub(super) fn check(
             } else if patch.is_some() {
                 check_content_type(targets, "a patch")?;
             }
-            // Braces have no place in a URI.
-            let source = resource.view.endpoint.replace('{', "%7B").replace('}', "%7D").into();
+            let source = resource.uri().into();
             Ok(Content { event: Some(Event { mode, source }), envelope: false, document, patch })
         }
     }
+}
+
+/// A stream of Kinesis has no headers: what names a notification is in its body.
+fn check_for_sink(given: &ContentDraft, sink: &bridge::Target) -> Result<(), Invalid> {
+    if !matches!(sink, bridge::Target::Kinesis(_)) {
+        return Ok(());
+    }
+    let problem =
+        "must be true for aws.kinesis: its records have no headers, and the envelope names the notification";
+    if given.envelope == Some(false) {
+        return Err(Invalid::new("content.envelope", problem));
+    }
+    if given.mode == Some(EventMode::Binary) {
+        return Err(Invalid::new(
+            "content.mode",
+            "must be `structured` for aws.kinesis: its records have no headers",
+        ));
+    }
+    Ok(())
 }
 
 /// `data` becomes extension attributes of the event, whose names and types CloudEvents restricts.
@@ -165,7 +184,7 @@ fn check_attribute(name: &str, value: &DataValue) -> Result<(), Invalid> {
     }
 }
 
-fn check_headers(targets: &[Arc<Target>; 3]) -> Result<(), Invalid> {
+fn check_headers(targets: &[Arc<Target>]) -> Result<(), Invalid> {
     match targets.iter().flat_map(|target| &target.headers).find(|(name, _)| name.starts_with("ce-")) {
         None => Ok(()),
         Some((name, _)) => {
@@ -175,7 +194,7 @@ fn check_headers(targets: &[Arc<Target>; 3]) -> Result<(), Invalid> {
     }
 }
 
-fn check_content_type(targets: &[Arc<Target>; 3], what: &str) -> Result<(), Invalid> {
+fn check_content_type(targets: &[Arc<Target>], what: &str) -> Result<(), Invalid> {
     let given = targets.iter().flat_map(|target| &target.headers).any(|(name, _)| name == "content-type");
     if !given {
         return Ok(());

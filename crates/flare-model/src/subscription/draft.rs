@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use super::{ContentDraft, Mode, Secret, Start};
+use crate::bridge::SinkDraft;
 use crate::duration::HumanDuration;
 use crate::retry::RetryDraft;
 use crate::schema::{METHOD, headers};
@@ -46,6 +47,14 @@ pub struct Draft {
     #[schemars(range(min = 1, max = 256))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shards: Option<u32>,
+    /// Where a producer's notifications go, if not over HTTP. Subscriptions have an endpoint.
+    #[schemars(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sink: Option<Box<SinkDraft>>,
+    /// How old a change may be when its turn comes, for producers.
+    #[schemars(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<HumanDuration>,
     /// The key that signs. It is never written out with the rest: it is kept apart, sealed.
     #[serde(skip_serializing)]
     pub secret: Option<Secret>,
@@ -70,6 +79,22 @@ pub struct EndpointDraft {
     /// What differs by action.
     #[serde(skip_serializing_if = "ActionsDraft::is_empty")]
     pub actions: ActionsDraft,
+    /// What Flare shows of itself to https clients that ask for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Box<TlsDraft>>,
+}
+
+/// A certificate of Flare's own, for clients that ask for one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(rename = "ClientCertificateDraft")]
+pub struct TlsDraft {
+    /// The certificate, as PEM, with those that lead to its authority.
+    #[schemars(length(max = 65_536))]
+    pub certificate: String,
+    /// Its private key, as PEM. It is kept sealed and never shown.
+    #[schemars(length(max = 65_536))]
+    pub key: String,
 }
 
 /// What differs by action. Most subscriptions have nothing here, and there are many: it takes room only where it is
@@ -89,7 +114,7 @@ pub struct ActionsDraft {
 }
 
 impl ActionsDraft {
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.create.is_none() && self.update.is_none() && self.delete.is_none()
     }
 }

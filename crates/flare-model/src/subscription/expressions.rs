@@ -14,7 +14,7 @@ pub(super) type Expressions = (Option<Arc<Filter>>, Option<Arc<Filter>>);
 pub(super) fn expressions(draft: &Draft, resource: &Resource) -> Result<Expressions, Invalid> {
     let compile = |field: &str, source: &Option<String>, purpose: Purpose| {
         let Some(source) = source else { return Ok(None) };
-        let compiled = Filter::compile(source, purpose, Some(resource.pattern.wildcards()));
+        let compiled = Filter::compile(source, purpose, Some(resource.wildcards()));
         compiled.map(Arc::new).map(Some).map_err(|mistake| Invalid::new(field, mistake))
     };
     let filter = compile("filter", &draft.filter, Purpose::Membership)?;

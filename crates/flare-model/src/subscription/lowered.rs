@@ -35,6 +35,9 @@ pub enum LoweredField {
     /// By the concurrency that is left.
     #[serde(rename = "shards")]
     Shards,
+    /// By `domain.maximum-ttl`.
+    #[serde(rename = "ttl")]
+    Ttl,
 }
 
 /// A number or a time.
@@ -53,6 +56,7 @@ impl fmt::Display for Lowered {
             LoweredField::Timeout => "delivery.timeout",
             LoweredField::Concurrency => "delivery.concurrency",
             LoweredField::Shards => "shards",
+            LoweredField::Ttl => "ttl",
         };
         write!(f, "{field} {} instead of {}", self.effective, self.given)
     }
@@ -74,6 +78,11 @@ pub fn lowered(draft: &Draft, limits: &Limits) -> Vec<Lowered> {
     if let Some(given) = draft.delivery.timeout.filter(|given| given.0 > longest.0) {
         let (given, effective) = (Amount::Time(given), Amount::Time(longest));
         lowered.push(Lowered { field: LoweredField::Timeout, given, effective });
+    }
+    let oldest = HumanDuration(limits.maximum_ttl);
+    if let Some(given) = draft.ttl.filter(|given| given.0 > oldest.0) {
+        let (given, effective) = (Amount::Time(given), Amount::Time(oldest));
+        lowered.push(Lowered { field: LoweredField::Ttl, given, effective });
     }
     let mut lower = |field, given, most| {
         let (given, effective) = (Amount::Number(given), Amount::Number(most));
@@ -99,12 +108,13 @@ pub fn fitting<'a>(draft: &'a Draft, lowered: &[Lowered]) -> Cow<'a, Draft> {
     for value in lowered {
         match (value.field, value.effective) {
             (LoweredField::Timeout, Amount::Time(time)) => fits.to_mut().delivery.timeout = Some(time),
+            (LoweredField::Ttl, Amount::Time(time)) => fits.to_mut().ttl = Some(time),
             (LoweredField::Concurrency, Amount::Number(most)) => {
                 fits.to_mut().delivery.concurrency = Some(most)
             }
             (LoweredField::Shards, Amount::Number(most)) => fits.to_mut().shards = Some(most),
-            (LoweredField::Timeout, Amount::Number(_)) | (_, Amount::Time(_)) => {
-                unreachable!("a timeout is a time, and the others are numbers")
+            (LoweredField::Timeout | LoweredField::Ttl, Amount::Number(_)) | (_, Amount::Time(_)) => {
+                unreachable!("a timeout and a ttl are times, and the others are numbers")
             }
         }
     }
@@ -132,6 +142,7 @@ mod tests {
             maximum_timeout: secs(10),
             default_concurrency: 2,
             maximum_concurrency: 4,
+            maximum_ttl: Duration::from_secs(3600),
         };
         let draft = |timeout: Value, concurrency: Value, shards: Value| {
             json!({"endpoint": {"url": "http://h/"}, "shards": shards,

@@ -5,17 +5,23 @@
 
 mod check;
 mod content;
+pub mod credentials;
 mod draft;
+mod endpoint;
 mod expressions;
 mod lowered;
+mod pause;
 mod secret;
 
 pub use check::{Limits, check, completed};
 pub use content::{Content, ContentDraft, Event, EventMode, Format};
 pub use draft::{
-    ActionDraft, ActionsDraft, DataValue, DeliveryDraft, Draft, EndpointDraft, RateLimit, Scalar,
+    ActionDraft, ActionsDraft, DataValue, DeliveryDraft, Draft, EndpointDraft, RateLimit, Scalar, TlsDraft,
 };
+pub use endpoint::check_header_names;
 pub use lowered::{Amount, Lowered, LoweredField, fitting, lowered};
+pub use pause::{LONGEST_REASON, Pause, PauseDraft, PausedBy};
+pub(crate) use secret::reveal;
 pub use secret::{Secret, SecretView, StoredSecret, live, rotated};
 
 use std::collections::BTreeMap;
@@ -26,6 +32,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::bridge;
 use crate::feed::Action;
 use crate::filter::Filter;
 use crate::ids::{ResourceId, SubscriptionId};
@@ -36,9 +43,9 @@ use crate::time::Timestamp;
 /// A subscription, checked and compiled.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// By action, in the order of [`Action::ALL`]; shared by actions that have nothing of their own.
-    pub targets: [Arc<Target>; 3],
-    /// Statuses that mean delivered; empty means 200 to 299.
+    /// Where notifications go.
+    pub way: Way,
+    /// Statuses that mean delivered; empty means 200 to 299, but for those that mean something else.
     pub success: Vec<u16>,
     /// Statuses that mean: drop this notification.
     pub discard: Vec<u16>,
@@ -66,9 +73,30 @@ pub struct Spec {
     pub shards: u32,
     /// Which revisions of a document the client gets.
     pub revisions: Revisions,
+    /// How old a change may be when its turn comes; whatever its age where there is none.
+    pub ttl: Option<Duration>,
 }
 
-/// Where notifications of one action go.
+/// Where notifications go.
+#[derive(Clone, Debug)]
+pub enum Way {
+    /// Over HTTP: by action, in the order of [`Action::ALL`]; shared by actions that have nothing of their own.
+    Http([Arc<Target>; 3]),
+    /// To a sink, whatever the action.
+    Sink(Arc<bridge::Target>),
+}
+
+impl Way {
+    /// The targets over HTTP; none for a sink.
+    pub fn targets(&self) -> &[Arc<Target>] {
+        match self {
+            Way::Http(targets) => targets,
+            Way::Sink(_) => &[],
+        }
+    }
+}
+
+/// Where notifications of one action go over HTTP.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// The url.
@@ -142,9 +170,10 @@ impl Revisions {
 }
 
 impl Spec {
-    /// Where notifications of an action go.
-    pub fn target(&self, action: Action) -> &Target {
-        &self.targets[action as usize]
+    /// Where notifications of an action go over HTTP; nothing for a sink.
+    #[inline]
+    pub fn target(&self, action: Action) -> Option<&Target> {
+        self.way.targets().get(action as usize).map(|target| &**target)
     }
 
     /// Whether documents have to be looked at before anything is decided.
@@ -155,7 +184,10 @@ impl Spec {
 
     /// Whether a status means delivered.
     pub fn is_success(&self, status: u16) -> bool {
-        if self.success.is_empty() { (200..300).contains(&status) } else { self.success.contains(&status) }
+        match self.success.is_empty() {
+            true => (200..300).contains(&status) && !self.is_discard(status),
+            false => self.success.contains(&status),
+        }
     }
 
     /// Whether a status means: drop it.
@@ -168,12 +200,17 @@ impl Spec {
         self.content.patch.is_some() || self.when.as_ref().is_some_and(|when| when.mentions_state())
     }
 
-    /// Texts that no other subscription of the resource may have: its url for each action.
+    /// Texts that no other subscription of the resource may have: its url for each action, or its sink.
     pub fn keys(&self) -> Vec<String> {
-        Action::ALL
-            .iter()
-            .map(|action| format!("{} {}", action.as_str(), self.target(*action).url.identity()))
-            .collect()
+        match &self.way {
+            Way::Http(targets) => {
+                let named = Action::ALL.iter().zip(targets);
+                named
+                    .map(|(action, target)| format!("{} {}", action.as_str(), target.url.identity()))
+                    .collect()
+            }
+            Way::Sink(sink) => vec![format!("sink {sink}")],
+        }
     }
 }
 
@@ -183,6 +220,10 @@ impl Spec {
 pub struct Stored {
     /// What the user said, with patches applied.
     pub draft: Draft,
+    /// In the store alone, where the endpoint has credentials: the endpoint as it was given, encrypted by the program. The
+    /// draft beside it has the word for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealed_endpoint: Option<Box<str>>,
     /// When it was created.
     pub created_at: Timestamp,
     /// When it was last changed by a user.
@@ -190,6 +231,12 @@ pub struct Stored {
     /// Since when a user has it paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_since: Option<Timestamp>,
+    /// While it is paused: by whom and why, as far as that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<Box<Pause>>,
+    /// When it last went on after it had been paused or disabled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumed_at: Option<Timestamp>,
     /// Since when and why Flare has disabled it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<Disabled>,
@@ -227,7 +274,7 @@ pub const KEPT_REPLAYS: usize = 20;
 pub struct Replay {
     /// Its number.
     pub number: u64,
-    /// How many documents it goes over.
+    /// How many documents it sends.
     pub total: u64,
     /// Of a replay that goes over the log: the same by lane.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

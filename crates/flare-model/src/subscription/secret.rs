@@ -73,7 +73,7 @@ impl<'de> Deserialize<'de> for Secret {
 }
 
 /// Writes a secret into the one answer that shows it.
-pub(super) fn reveal<S: Serializer>(secret: &Option<Secret>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn reveal<S: Serializer>(secret: &Option<Secret>, serializer: S) -> Result<S::Ok, S::Error> {
     secret.as_ref().map(Secret::reveal).serialize(serializer)
 }
 

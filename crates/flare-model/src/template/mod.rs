@@ -89,9 +89,9 @@ fn slot<S: AsRef<str>>(name: &str, wildcards: &[S]) -> Result<Piece, TemplateErr
 
 /// The value of a wildcard. Values come from the pattern whose wildcards the template was compiled with, so there is
 /// one for each; should a caller ever mix two resources up, an empty value in one request is better than no delivery.
-pub(crate) fn value<'v>(values: &[&'v str], position: usize) -> &'v str {
+pub(crate) fn value<V: AsRef<str>>(values: &[V], position: usize) -> &str {
     debug_assert!(position < values.len(), "values of another resource");
-    values.get(position).copied().unwrap_or_default()
+    values.get(position).map(AsRef::as_ref).unwrap_or_default()
 }
 
 #[cfg(test)]

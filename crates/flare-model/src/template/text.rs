@@ -23,7 +23,7 @@ impl TextTemplate {
 
     /// The string for one document. `values` are raw segments of its url, in the order of the wildcards; they are
     /// inserted decoded (`a%20b` as `a b`), the revision as it is.
-    pub fn render(&self, values: &[&str], revision: &str) -> String {
+    pub fn render<V: AsRef<str>>(&self, values: &[V], revision: &str) -> String {
         let mut out = String::new();
         for piece in &self.template.pieces {
             match piece {

@@ -84,7 +84,7 @@ impl UrlTemplate {
 
     /// Appends the path and query for one document. `values` are raw segments of its url, in the order of the
     /// wildcards. Nothing is allocated but what `out` needs to grow.
-    pub fn render_path(&self, values: &[&str], revision: &str, out: &mut String) {
+    pub fn render_path<V: AsRef<str>>(&self, values: &[V], revision: &str, out: &mut String) {
         for piece in &self.path.pieces {
             match piece {
                 Piece::Text(text) => out.push_str(text),

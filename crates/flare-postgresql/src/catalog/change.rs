@@ -8,7 +8,7 @@ use flare_provider::coding::position::{encode_ahead, encode_sweep};
 use flare_provider::{Capture, Conflict, Entity, EntityKind, MOST_UNSEEN, NewEntity, ProviderError, Start};
 use std::collections::BTreeMap;
 
-use super::rows;
+use super::{changes, rows};
 use crate::connect::Session;
 use crate::documents::lanes::{self, Hold, Lane};
 use crate::documents::row::key;
@@ -16,13 +16,13 @@ use crate::error::{Work, corrupt};
 use crate::numbers;
 
 /// Creates an entity.
-pub(crate) async fn create(session: &Session, new: NewEntity, incarnation: u64) -> Work<Entity> {
+pub(crate) async fn create(session: &Session, new: NewEntity) -> Work<Entity> {
     const OPERATION: &str = "catalog.create";
-    let resource = find_resource(session, &new).await?;
-    let locked = match (&resource, &new.capture) {
-        (Some(resource), _) => {
+    let followed = find_needed(session, &new).await?;
+    let locked = match (&followed, &new.capture) {
+        (Some(followed), _) => {
             let hold = if new.history { Hold::Change } else { Hold::Share };
-            lanes::lock(session, &lane_keys(resource), hold).await?
+            lanes::lock(session, &lane_keys(followed), hold).await?
         }
         (None, Some(capture)) => {
             let seen: Vec<i64> = capture.seen.iter().map(|(lane, _)| key(*lane)).collect();
@@ -32,7 +32,7 @@ pub(crate) async fn create(session: &Session, new: NewEntity, incarnation: u64) 
     };
     numbers::lock(session, "catalog").await?;
     // It may be gone by now.
-    let resource = find_resource(session, &new).await?;
+    let followed = find_needed(session, &new).await?;
     if rows::get(session, new.kind, &new.id).await?.is_some() {
         return Err(ProviderError::conflict(OPERATION, Conflict::Taken(new.id)).into());
     }
@@ -42,11 +42,15 @@ pub(crate) async fn create(session: &Session, new: NewEntity, incarnation: u64) 
     if let Some(capture) = &new.capture {
         check_capture(session, capture, &locked).await?;
     }
-    let lanes = resource.as_ref().map_or(new.lanes.clamp(1, MAX_LANES), |resource| resource.lanes);
+    let lanes = match &followed {
+        Some(followed) => followed.lanes,
+        None if new.kind.has_lanes() => new.lanes.clamp(1, MAX_LANES),
+        None => 0,
+    };
     let entity = Entity {
         kind: new.kind,
         id: new.id,
-        number: numbers::next(session, new.kind.as_str()).await?,
+        number: numbers::next(session, new.kind.counted_as().as_str()).await?,
         version: numbers::next(session, "catalog").await?,
         parent: new.parent,
         keys: new.keys,
@@ -58,27 +62,25 @@ pub(crate) async fn create(session: &Session, new: NewEntity, incarnation: u64) 
     if new.capture.is_some() {
         numbers::set(session, "routing", entity.version).await?;
     }
-    match resource {
-        None => create_lanes(session, &entity).await?,
-        Some(resource) => {
-            create_feeds(session, &entity, &resource, &locked, new.start, incarnation).await?;
+    match followed {
+        None if entity.kind.has_lanes() => create_lanes(session, &entity).await?,
+        None => {}
+        Some(followed) => {
+            create_feeds(session, &entity, &followed, &locked, new.start).await?;
             if entity.history {
-                set_keeps(session, &resource, true).await?;
+                set_keeps(session, &followed, true).await?;
             }
         }
     }
     Ok(entity)
 }
 
-/// The resource of a new subscription.
-async fn find_resource(session: &Session, new: &NewEntity) -> Work<Option<Entity>> {
-    if new.kind == EntityKind::Resource {
-        return Ok(None);
-    }
-    let parent = new.parent.as_deref().unwrap_or_default();
-    let found = rows::get(session, EntityKind::Resource, parent).await?;
-    let resource = found.ok_or_else(|| ProviderError::conflict("catalog.create", Conflict::Parent))?;
-    Ok(Some(resource))
+/// What a new entity needs is there; that whose lanes it will follow, where it will.
+async fn find_needed(session: &Session, new: &NewEntity) -> Work<Option<Entity>> {
+    let Some((kind, id)) = new.needs() else { return Ok(None) };
+    let found = rows::get(session, kind, id).await?;
+    let found = found.ok_or_else(|| ProviderError::conflict("catalog.create", Conflict::Parent))?;
+    Ok(Some(found).filter(|found| found.kind.has_lanes()))
 }
 
 /// Whether a new resource may take what it would: no live document, of those its creator has not seen.
@@ -120,7 +122,6 @@ async fn create_feeds(
     resource: &Entity,
     locked: &BTreeMap<i64, Lane>,
     start: Start,
-    incarnation: u64,
 ) -> Work<()> {
     let (mut heads, mut sweeps, mut aheads, mut sinces) = (vec![], vec![], vec![], vec![]);
     let lane_keys = lane_keys(resource);
@@ -139,14 +140,14 @@ async fn create_feeds(
     let insert = session
         .prepare(
             "INSERT INTO feeds (id, lane, incarnation, cursor, issued, sweep, ahead, since)
-             SELECT u.id, u.lane, $7::bigint, u.head, u.head, u.sweep, u.ahead, u.since
+             SELECT u.id, u.lane, (SELECT value FROM numbers WHERE name = 'incarnation'), u.head, u.head, u.sweep, u.ahead, u.since
              FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bigint[])
              u (id, lane, head, sweep, ahead, since)",
         )
         .await?;
     let ids = feed_keys(subscription);
-    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 7] =
-        [&ids, &lane_keys, &heads, &sweeps, &aheads, &sinces, &(incarnation as i64)];
+    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
+        [&ids, &lane_keys, &heads, &sweeps, &aheads, &sinces];
     session.client.execute(&insert, &values).await?;
     Ok(())
 }
@@ -155,14 +156,14 @@ async fn create_feeds(
 pub(crate) async fn replace(session: &Session, asked: Entity) -> Work<Option<Entity>> {
     const OPERATION: &str = "catalog.replace";
     let Some(before) = rows::get(session, asked.kind, &asked.id).await? else { return Ok(None) };
-    let resource = match asked.history != before.history {
-        true => hold_parent(session, before.parent.as_deref()).await?,
+    let followed = match asked.history != before.history {
+        true => hold_followed(session, &before).await?,
         false => None,
     };
     numbers::lock(session, "catalog").await?;
     let Some(stored) = rows::get(session, asked.kind, &asked.id).await? else { return Ok(None) };
     // Its lanes are held only where it looked as if they had to be.
-    let is_held = resource.is_some() || asked.history == stored.history || stored.parent.is_none();
+    let is_held = followed.is_some() || asked.history == stored.history || !stored.kind.has_feeds();
     if stored.version != asked.version || !is_held {
         return Err(ProviderError::conflict(OPERATION, Conflict::Version).into());
     }
@@ -174,9 +175,9 @@ pub(crate) async fn replace(session: &Session, asked: Entity) -> Work<Option<Ent
     let version = numbers::next(session, "catalog").await?;
     let entity = Entity { version, keys: asked.keys, body: asked.body, history: asked.history, ..stored };
     rows::put(session, &entity).await?;
-    if let Some(resource) = resource {
-        let keeps = rows::wants_history(session, &resource.id).await?;
-        set_keeps(session, &resource, keeps).await?;
+    if let Some(followed) = followed {
+        let keeps = rows::wants_history(session, entity.kind, &followed.id).await?;
+        set_keeps(session, &followed, keeps).await?;
     }
     Ok(Some(entity))
 }
@@ -184,49 +185,68 @@ pub(crate) async fn replace(session: &Session, asked: Entity) -> Work<Option<Ent
 /// Deletes an entity. What may be much is only noted, and goes later in slices.
 pub(crate) async fn delete(session: &Session, kind: EntityKind, id: &str) -> Work<bool> {
     let Some(before) = rows::get(session, kind, id).await? else { return Ok(false) };
-    let resource = match kind {
-        EntityKind::Resource => {
+    let followed = match kind {
+        EntityKind::Resource | EntityKind::Consumer => {
             let lock =
                 session.prepare("SELECT id FROM lanes WHERE id = ANY($1) ORDER BY id FOR UPDATE").await?;
             session.client.query(&lock, &[&lane_keys(&before)]).await?;
             None
         }
-        EntityKind::Subscription => hold_parent(session, before.parent.as_deref()).await?,
+        EntityKind::Subscription | EntityKind::Producer => hold_followed(session, &before).await?,
+        EntityKind::Account | EntityKind::Token => None,
     };
     numbers::lock(session, "catalog").await?;
     let Some(entity) = rows::get(session, kind, id).await? else { return Ok(false) };
-    if kind == EntityKind::Resource && rows::has_children(session, id).await? {
-        return Err(ProviderError::conflict("catalog.delete", Conflict::Children).into());
+    for children in kind.kept_by() {
+        if rows::has_children(session, *children, id).await? {
+            return Err(ProviderError::conflict("catalog.delete", Conflict::Children).into());
+        }
     }
     rows::remove(session, &entity).await?;
     let version = numbers::next(session, "catalog").await?;
+    changes::trace(session, &entity, version).await?;
     let (keys, table, leaves) = match kind {
-        EntityKind::Resource => {
+        EntityKind::Resource | EntityKind::Consumer => {
             numbers::set(session, "routing", version).await?;
+            for forget in
+                ["DELETE FROM readings WHERE consumer = $1", "DELETE FROM letters WHERE consumer = $1"]
+            {
+                let forget = session.prepare(forget).await?;
+                session.client.execute(&forget, &[&(entity.number as i64)]).await?;
+            }
             (lane_keys(&entity), "DELETE FROM lanes WHERE id = ANY($1)", "lane")
         }
-        EntityKind::Subscription => (feed_keys(&entity), "DELETE FROM feeds WHERE id = ANY($1)", "feed"),
+        EntityKind::Subscription | EntityKind::Producer => {
+            (feed_keys(&entity), "DELETE FROM feeds WHERE id = ANY($1)", "feed")
+        }
+        EntityKind::Account => {
+            // They have no keys.
+            let tokens = session.prepare("DELETE FROM entities WHERE kind = 'token' AND parent = $1").await?;
+            session.client.execute(&tokens, &[&id]).await?;
+            return Ok(true);
+        }
+        EntityKind::Token => return Ok(true),
     };
     let delete = session.prepare(table).await?;
     session.client.execute(&delete, &[&keys]).await?;
     let leave = session.prepare("INSERT INTO leavings (kind, key) SELECT $1, unnest($2::bigint[])").await?;
     session.client.execute(&leave, &[&leaves, &keys]).await?;
-    if let Some(resource) = resource {
-        let keeps = rows::wants_history(session, &resource.id).await?;
-        set_keeps(session, &resource, keeps).await?;
+    if let Some(followed) = followed {
+        let keeps = rows::wants_history(session, entity.kind, &followed.id).await?;
+        set_keeps(session, &followed, keeps).await?;
     }
     Ok(true)
 }
 
-/// Holds the lanes of a resource, so that what they keep can be changed.
-async fn hold_parent(session: &Session, parent: Option<&str>) -> Work<Option<Entity>> {
-    let Some(parent) = parent else { return Ok(None) };
-    let Some(resource) = rows::get(session, EntityKind::Resource, parent).await? else { return Ok(None) };
-    lanes::lock(session, &lane_keys(&resource), Hold::Change).await?;
-    Ok(Some(resource))
+/// Holds the lanes that somebody follows, so that what they keep can be changed.
+async fn hold_followed(session: &Session, follower: &Entity) -> Work<Option<Entity>> {
+    let Some((kind, id)) = follower.kind.follows().zip(follower.parent.as_deref()) else { return Ok(None) };
+    let Some(followed) = rows::get(session, kind, id).await? else { return Ok(None) };
+    lanes::lock(session, &lane_keys(&followed), Hold::Change).await?;
+    Ok(Some(followed))
 }
 
-/// The lanes of a resource keep what is replaced as long as one of its subscriptions wants that.
+/// Lanes keep what is replaced as long as one of those who follow them wants that.
 async fn set_keeps(session: &Session, resource: &Entity, keeps: bool) -> Work<()> {
     let set = session.prepare("UPDATE lanes SET keeps = $2 WHERE id = ANY($1) AND keeps <> $2").await?;
     session.client.execute(&set, &[&lane_keys(resource), &keeps]).await?;

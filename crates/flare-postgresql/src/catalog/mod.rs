@@ -1,10 +1,13 @@
 //! The catalog: calls of the contract come in; each change is one transaction.
 
 mod change;
+mod changes;
 mod rows;
 
 use async_trait::async_trait;
-use flare_provider::{Catalog, Entity, EntityKind, NewEntity, Result};
+use flare_provider::{Catalog, CatalogChanges, Entity, EntityKind, NewEntity, Result};
+
+pub(crate) use rows::subscriptions_of;
 
 use crate::engine::Engine;
 use crate::numbers;
@@ -13,9 +16,7 @@ use crate::pool::Borrowed;
 #[async_trait]
 impl Catalog for Engine {
     async fn create(&self, new: NewEntity) -> Result<Entity> {
-        let incarnation = self.incarnation;
-        self.change("catalog.create", move |session| Box::pin(change::create(session, new, incarnation)))
-            .await
+        self.change("catalog.create", move |session| Box::pin(change::create(session, new))).await
     }
 
     async fn replace(&self, entity: Entity) -> Result<Option<Entity>> {
@@ -48,5 +49,16 @@ impl Catalog for Engine {
 
     async fn version(&self) -> Result<u64> {
         self.read("catalog.version", |session| async move { numbers::get(&session, "catalog").await }).await
+    }
+
+    async fn changes(&self, since: u64, limit: usize) -> Result<Option<CatalogChanges>> {
+        let read = move |session: std::sync::Arc<Borrowed>| async move {
+            changes::since(&session, since, limit).await
+        };
+        self.read("catalog.changes", read).await
+    }
+
+    async fn forget_deletions(&self, upto: u64) -> Result<u64> {
+        self.change("catalog.forget_deletions", move |session| Box::pin(changes::forget(session, upto))).await
     }
 }

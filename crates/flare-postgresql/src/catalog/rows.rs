@@ -8,7 +8,7 @@ use crate::documents::row::{number, signed};
 use crate::error::{Work, corrupt};
 
 /// An entity from the columns `number, id, version, parent, keys, body, lanes, history`.
-fn read(kind: EntityKind, row: &Row) -> Work<Entity> {
+pub(super) fn read(kind: EntityKind, row: &Row) -> Work<Entity> {
     let id: String = row.try_get(1)?;
     let Ok(keys) = serde_json::from_str(row.try_get(4)?) else {
         return Err(corrupt("catalog.read", format!("the keys of {} {id}", kind.as_str())).into());
@@ -55,22 +55,37 @@ pub(crate) async fn list(session: &Session, kind: EntityKind, after: u64, limit:
     rows.iter().map(|row| read(kind, row)).collect()
 }
 
-/// Whether a resource has subscriptions.
-pub(crate) async fn has_children(session: &Session, resource: &str) -> Work<bool> {
-    let children = session
-        .prepare("SELECT EXISTS (SELECT 1 FROM entities WHERE parent = $1 AND kind = 'subscription')")
-        .await?;
-    Ok(session.client.query_one(&children, &[&resource]).await?.try_get(0)?)
-}
-
-/// Whether a subscription of a resource wants every revision.
-pub(crate) async fn wants_history(session: &Session, resource: &str) -> Work<bool> {
-    let wants = session
+/// Those who follow the lanes of a resource or consumer, with a number beyond one, in order, `limit` at most.
+pub(crate) async fn subscriptions_of(
+    session: &Session,
+    resource: u64,
+    after: u64,
+    limit: usize,
+) -> Work<Vec<u64>> {
+    let list = session
         .prepare(
-            "SELECT EXISTS (SELECT 1 FROM entities WHERE parent = $1 AND kind = 'subscription' AND history)",
+            "SELECT number FROM entities WHERE kind IN ('subscription', 'producer') AND number > $2
+             AND parent = (SELECT id FROM entities WHERE kind IN ('resource', 'consumer') AND number = $1) ORDER BY number LIMIT $3",
         )
         .await?;
-    Ok(session.client.query_one(&wants, &[&resource]).await?.try_get(0)?)
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = session.client.query(&list, &[&signed(resource), &signed(after), &limit]).await?;
+    rows.iter().map(|row| number(row, 0)).collect()
+}
+
+/// Whether an entity is the parent of some of a kind.
+pub(crate) async fn has_children(session: &Session, children: EntityKind, parent: &str) -> Work<bool> {
+    let some =
+        session.prepare("SELECT EXISTS (SELECT 1 FROM entities WHERE parent = $1 AND kind = $2)").await?;
+    Ok(session.client.query_one(&some, &[&parent, &children.as_str()]).await?.try_get(0)?)
+}
+
+/// Whether one of a kind, of this parent, wants every revision.
+pub(crate) async fn wants_history(session: &Session, kind: EntityKind, parent: &str) -> Work<bool> {
+    let wants = session
+        .prepare("SELECT EXISTS (SELECT 1 FROM entities WHERE parent = $1 AND kind = $2 AND history)")
+        .await?;
+    Ok(session.client.query_one(&wants, &[&parent, &kind.as_str()]).await?.try_get(0)?)
 }
 
 /// The id of another entity of the same kind and parent that has one of the keys; of several, that of the first key.

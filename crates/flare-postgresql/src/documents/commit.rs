@@ -7,7 +7,6 @@ use std::sync::Arc;
 use flare_model::document::{Document, Effect, Write, apply};
 use flare_model::ids::{LaneId, Ordinal, Seq, url_hash};
 use flare_provider::{Changed, Committed, Conflict, ErrorKind, ProviderError, Result};
-use tokio_postgres::error::Severity;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Statement};
 
@@ -15,7 +14,7 @@ use super::columns::{Columns, INSERT, KEEP, KEEP_MADE, Replaced, UPDATE};
 use super::lanes::{self, Lane, LaneColumns};
 use super::row::{Known, key, known_columns, number, read_known};
 use crate::connect::{Lost, Session};
-use crate::error::{Work, WorkError};
+use crate::error::{Work, WorkError, ends_the_session};
 
 const OPERATION: &str = "documents.commit";
 
@@ -155,13 +154,17 @@ impl Committing {
         let compared = current.as_ref().map(|current| (&current.known.row, &current.known.revision));
         let effect = apply(compared, &write.intent, Seq(lane.head + 1), Ordinal(lane.next_ordinal));
         let (outcome, row, revision, content) = match effect {
-            Effect::Nothing(outcome) => return Ok(Committed { outcome }),
+            Effect::Nothing(outcome) => {
+                let head = Seq(lane.head);
+                return Ok(Committed { outcome, before: head, after: head });
+            }
             Effect::OtherKind => return Err(ProviderError::conflict(OPERATION, Conflict::RevisionKind)),
             Effect::Change { outcome, row, revision, content } => (outcome, row, revision, content),
         };
         let known = Known { row, revision: revision.clone() };
         let (url, updated_at) = (write.url.clone(), write.at);
         let document = Document { lane: write.lane, row, url, revision, updated_at, content };
+        let before = Seq(lane.head);
         lane.count(current.as_ref().map(|current| &current.known), &document);
         self.touched.insert(id);
         let mut replaced = Seq(0);
@@ -182,7 +185,7 @@ impl Committing {
         };
         self.known.insert(place, Current { known, made: Some((document.clone(), is_new)) });
         self.changes.push(Changed { document, replaced });
-        Ok(Committed { outcome })
+        Ok(Committed { outcome, before, after: row.seq })
     }
 
     /// The second round trip.
@@ -265,11 +268,6 @@ async fn execute_unless(
     values: &[&(dyn ToSql + Sync)],
 ) -> std::result::Result<u64, tokio_postgres::Error> {
     if empty { Ok(0) } else { client.execute(statement, values).await }
-}
-
-/// Whether the server said it as it hung up: then it may stand for any of the statements under way.
-fn ends_the_session(said: &tokio_postgres::error::DbError) -> bool {
-    matches!(said.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
 }
 
 /// Whoever else writes now has to be told so.

@@ -6,13 +6,14 @@ mod history;
 pub(crate) mod lanes;
 mod read;
 pub(crate) mod row;
+mod sweeping;
 mod tombstones;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use flare_model::document::{Document, Write};
-use flare_model::ids::{LaneId, Ordinal, Seq};
+use flare_model::ids::{LaneId, Ordinal, ResourceNumber, Seq};
 use flare_model::time::Timestamp;
 use flare_provider::{
     Committed, Documents, LaneState, Newest, OlderRevision, Page, Result, ScanLane, Witness,
@@ -20,13 +21,18 @@ use flare_provider::{
 use roaring::RoaringTreemap;
 
 use crate::engine::Engine;
+use crate::numbers;
 use crate::pool::Borrowed;
 use tombstones::{SLICE, Search};
 
 #[async_trait]
 impl Documents for Engine {
-    fn incarnation(&self) -> u64 {
-        self.incarnation
+    async fn incarnation(&self) -> Result<u64> {
+        self.read(
+            "documents.incarnation",
+            |session| async move { numbers::get(&session, "incarnation").await },
+        )
+        .await
     }
 
     fn watch(&self, witness: Arc<dyn Witness>) {
@@ -84,13 +90,22 @@ impl Documents for Engine {
         self.read("documents.revisions", read).await
     }
 
-    async fn remove_revisions(&self, lane: LaneId, revisions: &[(Ordinal, Seq)]) -> Result<u64> {
+    async fn remove_revisions(
+        &self,
+        sweeper: u64,
+        lane: LaneId,
+        revisions: &[(Ordinal, Seq)],
+    ) -> Result<u64> {
+        const OPERATION: &str = "documents.remove_revisions";
         let mut removed = 0;
         for slice in revisions.chunks(SLICE) {
             let slice = slice.to_vec();
             removed += self
-                .change("documents.remove_revisions", move |session| {
-                    Box::pin(async move { history::remove(session, lane, &slice).await })
+                .change(OPERATION, move |session| {
+                    Box::pin(async move {
+                        sweeping::refuse_others(session, OPERATION, sweeper).await?;
+                        history::remove(session, lane, &slice).await
+                    })
                 })
                 .await?;
         }
@@ -103,7 +118,17 @@ impl Documents for Engine {
     }
 
     async fn lanes(&self) -> Result<Vec<LaneState>> {
-        self.read("documents.lanes", |session| async move { read::lanes(&session).await }).await
+        self.read("documents.lanes", |session| async move { read::lanes(&session, None).await }).await
+    }
+
+    async fn lanes_of(&self, resource: ResourceNumber) -> Result<Vec<LaneState>> {
+        let read = move |session: Arc<Borrowed>| async move { read::lanes(&session, Some(resource)).await };
+        self.read("documents.lanes_of", read).await
+    }
+
+    async fn begin_sweeping(&self, sweeper: u64) -> Result<()> {
+        const OPERATION: &str = "documents.begin_sweeping";
+        self.change(OPERATION, move |session| Box::pin(sweeping::begin(session, OPERATION, sweeper))).await
     }
 
     async fn tombstones(
@@ -131,6 +156,7 @@ impl Documents for Engine {
 
     async fn remove_tombstones(
         &self,
+        sweeper: u64,
         lane: LaneId,
         upto: Seq,
         accepted_before: Timestamp,
@@ -147,7 +173,10 @@ impl Documents for Engine {
             if !found.is_empty() {
                 removed += self
                     .change(OPERATION, move |session| {
-                        Box::pin(async move { tombstones::remove(session, lane, &found).await })
+                        Box::pin(async move {
+                            sweeping::refuse_others(session, OPERATION, sweeper).await?;
+                            tombstones::remove(session, lane, &found).await
+                        })
                     })
                     .await?;
             }

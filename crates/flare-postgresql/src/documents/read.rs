@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use flare_model::document::Document;
-use flare_model::ids::{LaneId, Ordinal, Seq, url_hash};
+use flare_model::ids::{LaneId, Ordinal, ResourceNumber, Seq, url_hash};
 use flare_provider::{LaneState, Newest, Page, ScanLane};
 use tokio_postgres::types::ToSql;
 
@@ -129,12 +129,18 @@ pub(crate) async fn newest(session: &Session, lane: LaneId) -> Work<Newest> {
     Ok(newest)
 }
 
-/// All lanes.
-pub(crate) async fn lanes(session: &Session) -> Work<Vec<LaneState>> {
-    let all =
-        session.prepare("SELECT id, head, documents, tombstones, revisions FROM lanes ORDER BY id").await?;
+/// All lanes, or those of one resource.
+pub(crate) async fn lanes(session: &Session, resource: Option<ResourceNumber>) -> Work<Vec<LaneState>> {
+    let all = session
+        .prepare(
+            "SELECT id, head, documents, tombstones, revisions FROM lanes WHERE id BETWEEN $1 AND $2 ORDER BY id",
+        )
+        .await?;
+    let end = |resource, index| key(LaneId { resource, index });
+    let (first, last) =
+        resource.map_or((i64::MIN, i64::MAX), |resource| (end(resource, 0), end(resource, u8::MAX)));
     let mut states = Vec::new();
-    for row in session.client.query(&all, &[]).await? {
+    for row in session.client.query(&all, &[&first, &last]).await? {
         states.push(LaneState {
             lane: LaneId::unpacked(number(&row, 0)?),
             head: Seq(number(&row, 1)?),

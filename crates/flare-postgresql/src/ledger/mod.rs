@@ -4,18 +4,20 @@ mod kept;
 mod notes;
 mod open;
 mod standings;
+mod sweeping;
 pub(crate) mod write;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use flare_model::feed::{Kept, Note, Standing};
-use flare_model::ids::{FeedId, Ordinal};
-use flare_provider::{FeedWrite, Ledger, ListStandings, Opened, Result};
+use flare_model::ids::{FeedId, LaneId, Ordinal, SubscriptionNumber};
+use flare_provider::{FeedNeeds, FeedOwes, FeedSummary, FeedWrite, Ledger, ListStandings, Opened, Result};
 
 use crate::engine::Engine;
 use crate::numbers;
 use crate::pool::Borrowed;
+use sweeping::Of;
 
 #[async_trait]
 impl Ledger for Engine {
@@ -26,12 +28,11 @@ impl Ledger for Engine {
             Box::pin(async move { open::raise(session, &asked, epoch).await })
         })
         .await?;
-        let incarnation = self.incarnation;
         let mut opened = Vec::with_capacity(feeds.len());
         for slice in feeds.chunks(open::SLICE) {
             let slice = slice.to_vec();
             let read = self.snapshot(OPERATION, move |session| {
-                Box::pin(async move { open::read(session, &slice, incarnation).await })
+                Box::pin(async move { open::read(session, &slice).await })
             });
             opened.extend(read.await?);
         }
@@ -47,6 +48,24 @@ impl Ledger for Engine {
             return Ok(Vec::new());
         }
         self.recorder.write(writes).await
+    }
+
+    async fn needs(&self, lane: LaneId, after: SubscriptionNumber, limit: usize) -> Result<Vec<FeedNeeds>> {
+        let of = Of { lane, after, limit, history: false };
+        let read = self.snapshot("ledger.needs", move |session| Box::pin(sweeping::feeds(session, of)));
+        Ok(read.await?.into_iter().map(FeedNeeds::of).collect())
+    }
+
+    async fn owes(&self, lane: LaneId, after: SubscriptionNumber, limit: usize) -> Result<Vec<FeedOwes>> {
+        let of = Of { lane, after, limit, history: true };
+        let read = self.snapshot("ledger.owes", move |session| Box::pin(sweeping::feeds(session, of)));
+        Ok(read.await?.into_iter().filter_map(FeedOwes::of).collect())
+    }
+
+    async fn summary(&self, subscription: SubscriptionNumber) -> Result<Vec<FeedSummary>> {
+        let summary = self
+            .snapshot("ledger.summary", move |session| Box::pin(sweeping::summary(session, subscription)));
+        summary.await
     }
 
     async fn standings(&self, list: ListStandings) -> Result<(u64, Vec<(u8, Standing)>)> {

@@ -53,14 +53,15 @@ struct Belongings {
 }
 
 /// Reads feeds within one snapshot, in the order in which they are asked for.
-pub(crate) async fn read(session: &Session, feeds: &[FeedId], incarnation: u64) -> Work<Vec<Opened>> {
+pub(crate) async fn read(session: &Session, feeds: &[FeedId]) -> Work<Vec<Opened>> {
     let ids = keys(feeds);
     let find = session
         .prepare(
             "SELECT f.id, (SELECT head FROM lanes WHERE id = f.lane), f.cursor, f.issued, f.ahead, f.sweep,
              f.delivered, f.discarded, f.failed, f.skipped, f.last_success_at, f.failure_at, f.failure_status,
-             f.failure_error, f.incarnation, f.held_delta, f.life, f.filtering, f.since, f.judging, f.unjudged,
-             f.judged FROM feeds f WHERE f.id = ANY($1)",
+             f.failure_error,
+             f.incarnation <> (SELECT value FROM numbers WHERE name = 'incarnation'), f.held_delta, f.life, f.filtering, f.since, f.judging, f.unjudged,
+             f.judged, f.health FROM feeds f WHERE f.id = ANY($1)",
         )
         .await?;
     let mut rows = HashMap::new();
@@ -74,7 +75,7 @@ pub(crate) async fn read(session: &Session, feeds: &[FeedId], incarnation: u64) 
         let Some(row) = rows.get(&key) else { continue };
         let own = belongings.remove(&key).unwrap_or_default();
         let head = Seq(row.try_get::<_, Option<i64>>(1)?.unwrap_or(0) as u64);
-        opened.push(Opened { feed: *feed, saved: saved(row, *feed, own, incarnation)?, head });
+        opened.push(Opened { feed: *feed, saved: saved(row, *feed, own)?, head });
     }
     Ok(opened)
 }
@@ -122,7 +123,7 @@ async fn belongings(session: &Session, ids: &[i64]) -> Work<HashMap<i64, Belongi
     Ok(all)
 }
 
-fn saved(row: &Row, feed: FeedId, own: Belongings, incarnation: u64) -> Work<Saved> {
+fn saved(row: &Row, feed: FeedId, own: Belongings) -> Work<Saved> {
     let senseless = |what: &str| {
         let detail = format!("{what} of feed {} of lane {} makes no sense", feed.subscription, feed.lane);
         WorkError::Refused(corrupt(OPERATION, detail))
@@ -136,6 +137,10 @@ fn saved(row: &Row, feed: FeedId, own: Belongings, incarnation: u64) -> Work<Sav
     };
     let filtering = match bytes(17)? {
         Some(bytes) => Some(filtering::decode(bytes).ok_or_else(|| senseless("what is kept for filters"))?),
+        None => None,
+    };
+    let health = match bytes(22)? {
+        Some(bytes) => Some(position::decode_health(bytes).ok_or_else(|| senseless("the health"))?),
         None => None,
     };
     let entries =
@@ -157,12 +162,12 @@ fn saved(row: &Row, feed: FeedId, own: Belongings, incarnation: u64) -> Work<Sav
         dead_in_doubt: own.dead_in_doubt,
         since: row.try_get::<_, Option<i64>>(18)?.map(|since| Seq(since as u64)),
         sweep,
-        tally: tally(row)?,
+        tally: Tally { health: health.map(Box::new), ..tally(row)? },
         life: number(row, 16)?,
         filtering: filtering.map(Box::new),
         noted: own.noted,
         untold: own.untold,
-        strange: number(row, 14)? != incarnation,
+        strange: row.try_get(14)?,
     })
 }
 
@@ -185,6 +190,7 @@ fn tally(row: &Row) -> Work<Tally> {
         skipped: number(row, 9)?,
         last_success_at: row.try_get::<_, Option<i64>>(10)?.map(Timestamp::from_millis),
         last_failure,
+        health: None,
     })
 }
 

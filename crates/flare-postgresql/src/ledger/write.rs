@@ -7,7 +7,7 @@ use flare_model::feed::Record;
 use flare_model::ids::{FeedId, Ordinal};
 use flare_provider::coding::bits::{self, DELTA_BYTES};
 use flare_provider::coding::filtering;
-use flare_provider::coding::position::{encode_ahead, encode_sweep};
+use flare_provider::coding::position::{encode_ahead, encode_health, encode_sweep};
 use flare_provider::{Conflict, FeedWrite, ProviderError, Result};
 use roaring::RoaringBitmap;
 use tokio_postgres::types::ToSql;
@@ -24,12 +24,13 @@ const UPDATE: &str = "UPDATE feeds f SET incarnation = $3::bigint, cursor = u.cu
     judging = u.judging, life = u.life, delivered = u.delivered, discarded = u.discarded, failed = u.failed,
     skipped = u.skipped, since = u.since, last_success_at = u.last_success_at, failure_at = u.failure_at,
     failure_status = u.failure_status, failure_error = u.failure_error, sweep = u.sweep, ahead = u.ahead,
-    filtering = u.filtering, unjudged = u.unjudged, judged = u.judged, held_delta = f.held_delta || u.added
+    filtering = u.filtering, unjudged = u.unjudged, judged = u.judged, health = u.health,
+    held_delta = f.held_delta || u.added
     FROM unnest($1::bigint[], $2::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
     $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::integer[],
-    $16::bytea[], $17::bytea[], $18::bytea[], $19::bytea[], $20::bytea[], $21::bytea[], $22::bytea[])
+    $16::bytea[], $17::bytea[], $18::bytea[], $19::bytea[], $20::bytea[], $21::bytea[], $22::bytea[], $23::bytea[])
     u (id, epoch, cursor, issued, judging, life, delivered, discarded, failed, skipped, since, last_success_at,
-    failure_at, failure_status, failure_error, sweep, ahead, filtering, unjudged, judged, added)
+    failure_at, failure_status, failure_error, sweep, ahead, filtering, unjudged, judged, health, added)
     WHERE f.id = u.id AND f.epoch = u.epoch RETURNING f.id, octet_length(f.held_delta)";
 
 /// Rows of feeds by column.
@@ -40,7 +41,7 @@ struct Columns {
     numbers: [Vec<i64>; 8],
     times: [Vec<Option<i64>>; 3],
     failure_status: Vec<Option<i32>>,
-    bytes: [Vec<Option<Vec<u8>>>; 6],
+    bytes: [Vec<Option<Vec<u8>>>; 7],
     added: Vec<Vec<u8>>,
 }
 
@@ -80,6 +81,7 @@ impl Columns {
             record.filtering.as_deref().map(filtering::encode),
             (!record.unjudged.is_empty()).then(|| bits::write_set(&record.unjudged)),
             (!record.judged.is_empty()).then(|| bits::write_set(&record.judged)),
+            tally.health.as_deref().map(encode_health),
         ];
         for (column, bytes) in self.bytes.iter_mut().zip(bytes) {
             column.push(bytes);
@@ -139,6 +141,10 @@ impl<'w> Plan<'w> {
                 rounds.push(Vec::new());
             }
             rounds[*round].push((place, write));
+        }
+        // In the order in which feeds are opened: a node that takes some over waits for this one, and not each for the other.
+        for round in &mut rounds {
+            round.sort_by_key(|(_, write)| write.feed.packed() as i64);
         }
         Plan { rounds, quantity: writes.len() }
     }

@@ -115,6 +115,7 @@ CREATE TABLE feeds (
     filtering bytea,
     unjudged bytea,
     judged bytea,
+    health bytea,
     held_delta bytea NOT NULL DEFAULT ''
 ) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
 -- Changed with every record: compressing and moving them aside would cost more than they take.

@@ -5,7 +5,17 @@
 pub mod proxy;
 mod server;
 
-pub use server::{fresh_schema, server};
+#[allow(unused_imports, reason = "each program uses some of it")]
+pub use server::{fresh_schema, own_server, server};
+
+/// Where a server is, as `host:port`.
+pub fn address(url: &str) -> String {
+    let config: tokio_postgres::Config = url.parse().expect("a url");
+    match &config.get_hosts()[0] {
+        tokio_postgres::config::Host::Tcp(host) => format!("{host}:{}", config.get_ports()[0]),
+        other => panic!("the tests need a server over TCP, not {other:?}"),
+    }
+}
 
 /// Opens a store under a name of its own, by which its sessions are known.
 pub fn open(options: &flare_postgresql::Options) -> (flare_postgresql::Postgresql, String) {

@@ -18,12 +18,16 @@ pub enum Next {
     IsLost,
     /// It is done, and the connection breaks before that is heard.
     IsNotAnswered,
+    /// It never gets to the server, and nothing else does: so it looks to the server when a process is suspended.
+    IsHeld,
 }
 
 #[derive(Debug)]
 struct State {
     next: Next,
     closed: bool,
+    /// Whether notifications are taken out of what the server says.
+    hides: bool,
 }
 
 /// The proxy. It ends with the test.
@@ -38,7 +42,7 @@ impl Proxy {
     pub async fn before(server: String) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let addr = listener.local_addr().expect("it is bound");
-        let state = Arc::new(Mutex::new(State { next: Next::Passes, closed: false }));
+        let state = Arc::new(Mutex::new(State { next: Next::Passes, closed: false, hides: false }));
         let mut tasks = JoinSet::new();
         let shared = state.clone();
         tasks.spawn(async move {
@@ -60,10 +64,15 @@ impl Proxy {
 
     /// What happens to the next commit; and whether nobody gets through afterwards.
     pub fn set(&self, next: Next, closed: bool) {
-        *self.state.lock().expect("nobody panicked") = State { next, closed: false };
+        *self.state.lock().expect("nobody panicked") = State { next, closed: false, hides: false };
         if closed {
             self.close();
         }
+    }
+
+    /// From now on nobody hears of notifications, as behind a pooler that gives each transaction another connection.
+    pub fn hide_notifications(&self) {
+        self.state.lock().expect("nobody panicked").hides = true;
     }
 
     /// Nobody new gets through.
@@ -85,6 +94,7 @@ async fn pass(client: TcpStream, server: String, state: Arc<Mutex<State>>) {
     let (mut from_server, mut to_server) = server.into_split();
     let (mut asked, mut answered) = (vec![0; 1 << 16], vec![0; 1 << 16]);
     let mut silent = false;
+    let mut messages = Messages::default();
     loop {
         tokio::select! {
             read = from_client.read(&mut asked) => {
@@ -96,6 +106,11 @@ async fn pass(client: TcpStream, server: String, state: Arc<Mutex<State>>) {
                         Next::Passes => {}
                         Next::IsLost => return,
                         Next::IsNotAnswered => silent = true,
+                        // Until the server has had enough.
+                        Next::IsHeld => {
+                            while matches!(from_server.read(&mut answered).await, Ok(1..)) {}
+                            return;
+                        }
                     }
                 }
                 if to_server.write_all(bytes).await.is_err() {
@@ -112,11 +127,38 @@ async fn pass(client: TcpStream, server: String, state: Arc<Mutex<State>>) {
                     }
                     continue;
                 }
-                if to_client.write_all(bytes).await.is_err() {
+                let hides = state.lock().expect("nobody panicked").hides;
+                let passed = if hides { messages.without_notifications(bytes) } else { bytes.to_vec() };
+                if to_client.write_all(&passed).await.is_err() {
                     return;
                 }
             }
         }
+    }
+}
+
+/// What the server says, message by message: a letter, and a length that counts itself. The part that is not whole waits.
+#[derive(Default)]
+struct Messages {
+    part: Vec<u8>,
+}
+
+impl Messages {
+    fn without_notifications(&mut self, bytes: &[u8]) -> Vec<u8> {
+        self.part.extend_from_slice(bytes);
+        let mut passed = Vec::new();
+        while self.part.len() >= 5 {
+            let length =
+                u32::from_be_bytes([self.part[1], self.part[2], self.part[3], self.part[4]]) as usize;
+            if self.part.len() < length + 1 {
+                break;
+            }
+            let message: Vec<u8> = self.part.drain(..=length).collect();
+            if message[0] != b'A' {
+                passed.extend(message);
+            }
+        }
+        passed
     }
 }
 

@@ -143,6 +143,15 @@ impl Own {
         panic!("PostgreSQL does not start: {log}");
     }
 
+    /// The next start is as a standby, which can be promoted: then it is on another timeline.
+    #[allow(dead_code, reason = "for the engine's own tests")]
+    pub fn become_standby(&self) {
+        std::fs::write(self.folder.join("data/standby.signal"), "").expect("the folder is there");
+        if is_root() {
+            run(Command::new("chown").arg("postgres").arg(self.folder.join("data/standby.signal")));
+        }
+    }
+
     /// Ends it at once, as a crash would; what it has stays.
     pub fn stop(&self) {
         std::fs::write(self.folder.join("keep"), "").expect("the folder is there");

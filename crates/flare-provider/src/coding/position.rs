@@ -1,6 +1,6 @@
-//! The parts of a feed's row that are bytes: what is ahead of the cursor, and the sweep.
+//! The parts of a feed's row that are bytes: what is ahead of the cursor, the sweep, and when things turned for the client.
 
-use flare_model::feed::{Ahead, Sweep, SweepKind};
+use flare_model::feed::{Ahead, Health, Sweep, SweepKind};
 use flare_model::ids::Seq;
 use flare_model::time::Timestamp;
 
@@ -73,6 +73,34 @@ pub fn decode_sweep(mut bytes: &[u8]) -> Option<Sweep> {
     Some(Sweep { replay, kind, position: Seq(position), end: Seq(end), met })
 }
 
+/// When things turned for a client.
+pub fn encode_health(health: &Health) -> Vec<u8> {
+    let Health { failing_since, last_discard_at, recovered_at, prepared_at } = health;
+    let mut bytes = vec![0];
+    for (bit, moment) in [failing_since, last_discard_at, recovered_at, prepared_at].into_iter().enumerate() {
+        if let Some(moment) = moment {
+            bytes[0] |= 1 << bit;
+            bytes.extend(moment.millis().to_le_bytes());
+        }
+    }
+    bytes
+}
+
+/// The reverse of [`encode_health`]; `None` when the bytes are not what it wrote.
+pub fn decode_health(bytes: &[u8]) -> Option<Health> {
+    let (bits, mut rest) = bytes.split_first()?;
+    let mut moments = [None; 4];
+    for (bit, moment) in moments.iter_mut().enumerate() {
+        if bits & 1 << bit != 0 {
+            let (millis, more) = rest.split_first_chunk()?;
+            (*moment, rest) = (Some(Timestamp::from_millis(i64::from_le_bytes(*millis))), more);
+        }
+    }
+    let [failing_since, last_discard_at, recovered_at, prepared_at] = moments;
+    let whole = rest.is_empty() && bits >> moments.len() == 0;
+    whole.then_some(Health { failing_since, last_discard_at, recovered_at, prepared_at })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,6 +141,21 @@ mod tests {
         bytes.remove(4);
         assert_eq!(decode_sweep(&bytes), Some(sweep));
         assert_eq!(decode_sweep(&[0, 0, 1, 2]).map(|sweep| sweep.end), Some(Seq(2)));
+    }
+
+    #[test]
+    fn when_things_turned_comes_back_as_it_was() {
+        let moment = |millis| Some(Timestamp::from_millis(millis));
+        for health in [
+            Health::default(),
+            Health { failing_since: moment(i64::MIN), prepared_at: moment(-1), ..Health::default() },
+            Health { last_discard_at: moment(i64::MAX), recovered_at: moment(0), ..Health::default() },
+        ] {
+            assert_eq!(decode_health(&encode_health(&health)), Some(health));
+        }
+        for bytes in [&[][..], &[1], &[16], &[0, 0], &[1, 0, 0, 0, 0, 0, 0, 0], &[1; 10]] {
+            assert_eq!(decode_health(bytes), None, "{bytes:?}");
+        }
     }
 
     #[test]

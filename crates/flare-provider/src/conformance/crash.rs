@@ -136,9 +136,9 @@ pub async fn a_crash_keeps_the_incarnation(factory: &dyn Factory) {
     let stage = Stage::fresh(factory).await;
     stage.resource("users", 1).await;
     let feed = feed(&stage.subscription("s", "users", Start::Now).await, 0);
-    let incarnation = stage.store.documents.incarnation();
+    let incarnation = stage.store.documents.incarnation().await.expect("answered");
     let stage = stage.crash().await;
-    assert_eq!(stage.store.documents.incarnation(), incarnation);
+    assert_eq!(stage.store.documents.incarnation().await.expect("answered"), incarnation);
     assert!(!stage.saved(feed).await.strange);
 }
 

@@ -250,6 +250,13 @@ impl Recorder {
         documents.filter(|document| document.lane == lane).cloned().collect()
     }
 
+    /// Of each change of a lane that was heard the head before it, and its own seq.
+    pub fn heads(&self, lane: LaneId) -> Vec<(Seq, Seq)> {
+        let heard = self.heard.lock();
+        let own = heard.iter().filter(|changed| changed.document.lane == lane);
+        own.map(|changed| (changed.head_before(), changed.document.row.seq)).collect()
+    }
+
     /// Which changes of a lane are the newest of their documents, by what was heard: each takes the place of the one
     /// that it says it does.
     pub fn newest(&self, lane: LaneId) -> Newest {

@@ -161,8 +161,8 @@ pub async fn removed_revisions_are_gone_and_the_newest_stays(factory: &dyn Facto
     write(&stage, vec![put(lane, ONE, 1), put(lane, ONE, 2), put(lane, ONE, 3)]).await;
     let documents = &stage.store.documents;
     let gone: Vec<_> = [1, 3, 7].map(|seq| (Ordinal(0), Seq(seq))).to_vec();
-    assert_eq!(documents.remove_revisions(lane, &gone).await.expect("removed"), 1);
-    assert_eq!(documents.remove_revisions(lane, &gone).await.expect("removed"), 0);
+    assert_eq!(documents.remove_revisions(0, lane, &gone).await.expect("removed"), 1);
+    assert_eq!(documents.remove_revisions(0, lane, &gone).await.expect("removed"), 0);
     assert_eq!(read(&stage, lane, 0, 0, 10).await, [(0, 2), (0, 3)]);
     assert_eq!(kept(&stage, lane).await, [(0, 2, 3)]);
     let stage = stage.crash().await;

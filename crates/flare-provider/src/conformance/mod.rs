@@ -8,6 +8,9 @@
 //! behaviour reaches every engine at once. The crate that calls the macro needs tokio with `macros` and
 //! `rt-multi-thread` among its dev-dependencies.
 
+pub mod access;
+pub mod bridge;
+pub mod bridges;
 pub mod catalog;
 pub mod cluster;
 pub mod commit;
@@ -17,8 +20,10 @@ pub mod faults;
 pub mod feeds;
 pub mod fixture;
 pub mod history;
+pub mod intake;
 pub mod joined;
 pub mod keys;
+pub mod nodes;
 pub mod notes;
 pub mod races;
 pub mod random;
@@ -94,6 +99,26 @@ macro_rules! each_behaviour {
                 keys_are_unique_within_their_kind_and_parent_only,
                 keys_that_are_given_up_may_be_taken,
                 a_key_given_twice_by_one_entity_is_one_key,
+            ]
+            access: [
+                accounts_and_tokens_are_entities_like_others,
+                what_belongs_to_an_account_needs_it,
+                keys_are_unique_within_an_account,
+                an_account_goes_without_resources_and_takes_its_tokens,
+                acts_are_listed_with_the_last_first,
+                acts_are_removed_from_the_old_end_only,
+            ]
+            bridges: [
+                a_consumer_has_lanes_and_documents_like_a_resource,
+                a_producer_has_feeds_like_a_subscription,
+                consumers_and_resources_never_share_a_number,
+                a_consumer_with_producers_stays_and_keeps_its_account,
+            ]
+            intake: [
+                what_was_read_is_written_by_its_owner_alone,
+                progress_and_letters_are_written_as_one_and_outlive_a_crash,
+                letters_are_listed_in_pages_and_removed,
+                what_was_read_goes_with_its_consumer,
             ]
             commit: [
                 a_newer_revision_wins,
@@ -212,6 +237,23 @@ macro_rules! each_behaviour {
                 a_new_subscription_misses_no_change,
                 a_new_owner_sees_all_that_the_old_one_was_told_is_written,
                 many_owners_write_their_feeds_at_once,
+            ]
+            nodes: [
+                changes_of_the_catalog_come_in_order_of_version,
+                changes_of_the_catalog_come_in_pages_that_miss_nothing,
+                a_deletion_leaves_a_trace_until_that_is_forgotten,
+                a_version_that_the_catalog_has_not_come_to_is_listed_anew,
+                a_commit_tells_the_heads_that_it_found_and_left,
+                the_lanes_of_one_resource_are_told_apart,
+                a_feed_needs_what_its_client_has_and_what_stands,
+                only_feeds_that_send_every_revision_owe_some,
+                needs_come_in_pages_and_take_nothing_over,
+                a_summary_has_what_was_recorded,
+                a_sweeper_is_fenced_by_the_next_one,
+                a_process_follows_the_catalog_of_another,
+                a_commit_finds_what_another_process_has_written,
+                a_witness_can_tell_what_it_has_not_heard,
+                the_needs_of_feeds_are_known_to_every_process,
             ]
             joined: [
                 seqs_become_visible_in_order_whoever_commits,

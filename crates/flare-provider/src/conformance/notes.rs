@@ -43,6 +43,7 @@ pub async fn a_note_comes_back_as_it_was_written(factory: &dyn Factory) {
         response: None,
         unheard: true,
         has: Some("7".to_owned()),
+        lent: None,
     };
     let all = [
         Note { story: Some(Box::new(story)), ..note(0, Left::Discarded) },

@@ -191,7 +191,7 @@ pub async fn the_newest_changes_are_those_that_nothing_has_replaced(factory: &dy
     assert_eq!(newest(&stage).await, expected);
     let late = Timestamp::from_millis(NOW.millis() + 1);
     let documents = &stage.store.documents;
-    let removed = documents.remove_tombstones(lane, Seq(u64::MAX), late, &RoaringTreemap::new(), 5).await;
+    let removed = documents.remove_tombstones(0, lane, Seq(u64::MAX), late, &RoaringTreemap::new(), 5).await;
     assert_eq!(removed.expect("removed"), 5);
     for _ in 0..5 {
         let oldest = expected.tombstones.min().expect("there are more");

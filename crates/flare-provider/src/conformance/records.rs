@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use flare_model::feed::{
-    Ahead, Example, Failure, Filtering, Record, Saved, Standing, State, Sweep, SweepKind, Tally,
+    Ahead, Example, Failure, Filtering, Health, Record, Saved, Standing, State, Sweep, SweepKind, Tally,
 };
 use flare_model::ids::{FeedId, Ordinal, Seq};
 use flare_model::time::Timestamp;
@@ -55,6 +55,12 @@ fn everything() -> Record {
                 at: Timestamp::from_millis(-1),
                 status: Some(503),
                 error: "connection \"reset\" by peer\n\u{0} ß \u{1F525}".to_owned(),
+            })),
+            health: Some(Box::new(Health {
+                failing_since: Some(Timestamp::from_millis(-2)),
+                last_discard_at: Some(Timestamp::from_millis(i64::MAX)),
+                recovered_at: Some(Timestamp::from_millis(i64::MIN)),
+                prepared_at: Some(NOW),
             })),
         },
         filtering: Some(Box::new(Filtering {

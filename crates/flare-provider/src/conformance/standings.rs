@@ -1,7 +1,8 @@
 //! Behaviours of the ledger: documents that need more than a cursor, one by one and listed.
 
-use flare_model::feed::{Action, Record, Standing, State, Trouble};
+use flare_model::feed::{Action, Lent, Record, Sent, Standing, State, Trouble};
 use flare_model::ids::{FeedId, Ordinal, Seq};
+use flare_model::revision::Revision;
 use flare_model::time::Timestamp;
 
 use super::Factory;
@@ -49,7 +50,16 @@ fn trouble() -> Trouble {
         response: Some("<h1>\u{0}\"kaputt\" \u{1F525}</h1>\r\n".to_owned()),
         unheard: true,
         has: Some("2026-01-02".to_owned()),
+        lent: None,
     }
+}
+
+/// Of a lease that was extended, and sent on a stream.
+fn lent() -> Trouble {
+    let sent = Sent { stream: u64::MAX, position: 3, id: "msg_\"1\"".to_owned() };
+    let revision = Revision::from_parts(i64::MIN, 999_999_999, Some("01.02.2026"));
+    let before = Timestamp::from_millis(NOW.millis() - 1);
+    Trouble { lent: Some(Box::new(Lent::new(before, Some(&revision), Some(sent)))), ..trouble() }
 }
 
 fn put(standings: Vec<Standing>) -> Record {
@@ -82,7 +92,7 @@ pub async fn a_standing_comes_back_as_it_was_written(factory: &dyn Factory) {
         dead(3),
         Standing { doubt: true, ..dead(4) },
         standing(5, State::Waiting { due: Timestamp::from_millis(i64::MIN) }),
-        Standing { trouble: Some(Box::new(trouble())), ..standing(7, State::Leased { until: NOW }) },
+        Standing { trouble: Some(Box::new(lent())), ..standing(7, State::Leased { until: NOW }) },
     ];
     stage.write(feed, epoch, put(all.to_vec())).await;
     let stage = stage.crash().await;

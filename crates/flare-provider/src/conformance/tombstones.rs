@@ -42,7 +42,8 @@ impl Default for Remove {
 
 async fn remove(stage: &Stage, lane: LaneId, ask: Remove) -> u64 {
     let documents = &stage.store.documents;
-    documents.remove_tombstones(lane, ask.upto, ask.before, &ask.keep, ask.limit).await.expect("removed")
+    let removed = documents.remove_tombstones(0, lane, ask.upto, ask.before, &ask.keep, ask.limit);
+    removed.await.expect("removed")
 }
 
 async fn left(stage: &Stage, lane: LaneId) -> Vec<u64> {

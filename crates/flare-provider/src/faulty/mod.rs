@@ -13,7 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use flare_model::document::{Document, Write};
 use flare_model::feed::{Kept, Note, Standing};
-use flare_model::ids::{FeedId, LaneId, Ordinal, Seq};
+use flare_model::ids::{FeedId, LaneId, Ordinal, ResourceNumber, Seq, SubscriptionNumber};
 use flare_model::time::Timestamp;
 use roaring::RoaringTreemap;
 
@@ -21,10 +21,12 @@ pub use cluster::FaultyCluster;
 pub use plan::{Fault, Odds, Plan};
 
 use crate::Store;
-use crate::catalog::{Catalog, Entity, EntityKind, NewEntity};
+use crate::acts::{Act, Acts, ActsPage, ListActs};
+use crate::catalog::{Catalog, CatalogChanges, Entity, EntityKind, NewEntity};
 use crate::documents::{Committed, Documents, LaneState, Newest, OlderRevision, Page, ScanLane, Witness};
 use crate::error::{ProviderError, Result};
-use crate::ledger::{FeedWrite, Ledger, ListStandings, Opened};
+use crate::intake::{Intake, Letter, ListLetters, NewLetter, Reading};
+use crate::ledger::{FeedNeeds, FeedOwes, FeedSummary, FeedWrite, Ledger, ListStandings, Opened};
 
 /// A store whose calls go by a plan.
 pub struct Faulty {
@@ -36,7 +38,13 @@ impl Faulty {
     /// Wraps a store. The plan stays in the caller's hands too, to be changed while the store is in use.
     pub fn wrap(store: Store, plan: Plan) -> Store {
         let faulty = Arc::new(Faulty { inner: store, plan });
-        Store { catalog: faulty.clone(), documents: faulty.clone(), ledger: faulty }
+        Store {
+            catalog: faulty.clone(),
+            documents: faulty.clone(),
+            ledger: faulty.clone(),
+            acts: faulty.clone(),
+            intake: faulty,
+        }
     }
 
     async fn meet<T>(
@@ -116,12 +124,70 @@ impl Catalog for Faulty {
     async fn version(&self) -> Result<u64> {
         self.meet("catalog.version", self.inner.catalog.version()).await
     }
+
+    async fn changes(&self, since: u64, limit: usize) -> Result<Option<CatalogChanges>> {
+        self.meet("catalog.changes", self.inner.catalog.changes(since, limit)).await
+    }
+
+    async fn forget_deletions(&self, upto: u64) -> Result<u64> {
+        self.meet("catalog.forget_deletions", self.inner.catalog.forget_deletions(upto)).await
+    }
+}
+
+#[async_trait]
+impl Intake for Faulty {
+    async fn take(&self, consumer: ResourceNumber, partition: &str, epoch: u64) -> Result<Option<String>> {
+        self.meet("intake.take", self.inner.intake.take(consumer, partition, epoch)).await
+    }
+
+    async fn advance(
+        &self,
+        consumer: ResourceNumber,
+        partition: &str,
+        epoch: u64,
+        progress: String,
+        letters: Vec<NewLetter>,
+    ) -> Result<()> {
+        let advance = self.inner.intake.advance(consumer, partition, epoch, progress, letters);
+        self.meet("intake.advance", advance).await
+    }
+
+    async fn readings(&self, consumer: ResourceNumber) -> Result<Vec<Reading>> {
+        self.meet("intake.readings", self.inner.intake.readings(consumer)).await
+    }
+
+    async fn letters(&self, list: ListLetters) -> Result<(u64, Vec<Letter>)> {
+        self.meet("intake.letters", self.inner.intake.letters(list)).await
+    }
+
+    async fn remove_letters(&self, consumer: ResourceNumber, numbers: Option<Vec<u64>>) -> Result<u64> {
+        self.meet("intake.remove_letters", self.inner.intake.remove_letters(consumer, numbers)).await
+    }
+}
+
+#[async_trait]
+impl Acts for Faulty {
+    async fn append(&self, act: Act) -> Result<()> {
+        self.meet("acts.append", self.inner.acts.append(act)).await
+    }
+
+    async fn list(&self, wanted: ListActs) -> Result<ActsPage> {
+        self.meet("acts.list", self.inner.acts.list(wanted)).await
+    }
+
+    async fn trim(&self, before: Timestamp, limit: usize) -> Result<u64> {
+        self.meet("acts.trim", self.inner.acts.trim(before, limit)).await
+    }
 }
 
 #[async_trait]
 impl Documents for Faulty {
-    fn incarnation(&self) -> u64 {
-        self.inner.documents.incarnation()
+    async fn incarnation(&self) -> Result<u64> {
+        self.meet("documents.incarnation", self.inner.documents.incarnation()).await
+    }
+
+    fn sequences_from(&self) -> u64 {
+        self.inner.documents.sequences_from()
     }
 
     fn watch(&self, witness: Arc<dyn Witness>) {
@@ -167,8 +233,13 @@ impl Documents for Faulty {
         self.meet("documents.revisions", self.inner.documents.revisions(lane, after, limit)).await
     }
 
-    async fn remove_revisions(&self, lane: LaneId, revisions: &[(Ordinal, Seq)]) -> Result<u64> {
-        let call = self.inner.documents.remove_revisions(lane, revisions);
+    async fn remove_revisions(
+        &self,
+        sweeper: u64,
+        lane: LaneId,
+        revisions: &[(Ordinal, Seq)],
+    ) -> Result<u64> {
+        let call = self.inner.documents.remove_revisions(sweeper, lane, revisions);
         self.meet("documents.remove_revisions", call).await
     }
 
@@ -178,6 +249,14 @@ impl Documents for Faulty {
 
     async fn lanes(&self) -> Result<Vec<LaneState>> {
         self.meet("documents.lanes", self.inner.documents.lanes()).await
+    }
+
+    async fn lanes_of(&self, resource: ResourceNumber) -> Result<Vec<LaneState>> {
+        self.meet("documents.lanes_of", self.inner.documents.lanes_of(resource)).await
+    }
+
+    async fn begin_sweeping(&self, sweeper: u64) -> Result<()> {
+        self.meet("documents.begin_sweeping", self.inner.documents.begin_sweeping(sweeper)).await
     }
 
     async fn tombstones(
@@ -194,13 +273,14 @@ impl Documents for Faulty {
 
     async fn remove_tombstones(
         &self,
+        sweeper: u64,
         lane: LaneId,
         upto: Seq,
         accepted_before: Timestamp,
         keep: &RoaringTreemap,
         limit: usize,
     ) -> Result<u64> {
-        let call = self.inner.documents.remove_tombstones(lane, upto, accepted_before, keep, limit);
+        let call = self.inner.documents.remove_tombstones(sweeper, lane, upto, accepted_before, keep, limit);
         self.meet("documents.remove_tombstones", call).await
     }
 }
@@ -217,6 +297,18 @@ impl Ledger for Faulty {
 
     async fn write(&self, writes: Vec<FeedWrite>) -> Result<Vec<Result<()>>> {
         self.meet("ledger.write", self.inner.ledger.write(writes)).await
+    }
+
+    async fn needs(&self, lane: LaneId, after: SubscriptionNumber, limit: usize) -> Result<Vec<FeedNeeds>> {
+        self.meet("ledger.needs", self.inner.ledger.needs(lane, after, limit)).await
+    }
+
+    async fn owes(&self, lane: LaneId, after: SubscriptionNumber, limit: usize) -> Result<Vec<FeedOwes>> {
+        self.meet("ledger.owes", self.inner.ledger.owes(lane, after, limit)).await
+    }
+
+    async fn summary(&self, subscription: SubscriptionNumber) -> Result<Vec<FeedSummary>> {
+        self.meet("ledger.summary", self.inner.ledger.summary(subscription)).await
     }
 
     async fn standings(&self, list: ListStandings) -> Result<(u64, Vec<(u8, Standing)>)> {

@@ -69,23 +69,31 @@ struct Shared {
 }
 
 /// What can be planned for: every method that can fail, by the name its errors carry.
-const OPERATIONS: [&str; 26] = [
+const OPERATIONS: [&str; 34] = [
     "catalog.create",
     "catalog.replace",
     "catalog.delete",
     "catalog.get",
     "catalog.list",
     "catalog.version",
+    "catalog.changes",
+    "catalog.forget_deletions",
+    "documents.incarnation",
     "documents.commit",
     "documents.get",
     "documents.fetch",
     "documents.scan",
     "documents.lanes",
+    "documents.lanes_of",
+    "documents.begin_sweeping",
     "documents.tombstones",
     "documents.remove_tombstones",
     "ledger.open",
     "ledger.next_epoch",
     "ledger.write",
+    "ledger.needs",
+    "ledger.owes",
+    "ledger.summary",
     "ledger.standings",
     "ledger.standing",
     "cluster.grant",

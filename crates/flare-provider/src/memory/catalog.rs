@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use flare_model::ids::{LaneId, MAX_LANES, ResourceNumber, SubscriptionNumber};
 
 use super::{Durable, Engine};
-use crate::catalog::{Catalog, Entity, EntityKind, NewEntity};
+use crate::catalog::{Catalog, CatalogChanges, Deletion, Entity, EntityKind, NewEntity};
 use crate::error::{Conflict, ProviderError, Result};
 
 /// The entities and the numbers given out so far, which outlive the entities they were given to.
@@ -21,12 +21,21 @@ pub(super) struct Entities {
     by_id: BTreeMap<(EntityKind, String), u64>,
     /// Who has a key, among the entities of one kind and parent.
     by_key: BTreeMap<(EntityKind, Option<String>, String), u64>,
+    /// The traces of what was deleted, by version. Bound: what was deleted since they were last forgotten.
+    deletions: BTreeMap<u64, Deletion>,
+    /// Traces up to this version are forgotten.
+    forgotten: u64,
 }
 
 impl Entities {
     fn get(&self, kind: EntityKind, id: &str) -> Option<&Entity> {
         let number = self.by_id.get(&(kind, id.to_owned()))?;
         self.by_number.get(&(kind, *number))
+    }
+
+    /// Whether there is one of a kind with this number.
+    pub(super) fn has(&self, kind: EntityKind, number: u64) -> bool {
+        self.by_number.contains_key(&(kind, number))
     }
 
     /// The id of an entity other than `id` that has one of the keys.
@@ -60,32 +69,48 @@ impl Entities {
         Some(entity)
     }
 
-    fn children<'a>(&'a self, resource: &'a str) -> impl Iterator<Item = &'a Entity> {
-        let subscriptions = (EntityKind::Subscription, 0)..=(EntityKind::Subscription, u64::MAX);
-        let all = self.by_number.range(subscriptions).map(|(_, entity)| entity);
-        all.filter(move |entity| entity.parent.as_deref() == Some(resource))
+    fn children<'a>(&'a self, kind: EntityKind, parent: &'a str) -> impl Iterator<Item = &'a Entity> {
+        let all = self.by_number.range((kind, 0)..=(kind, u64::MAX)).map(|(_, entity)| entity);
+        all.filter(move |entity| entity.parent.as_deref() == Some(parent))
     }
 
-    fn has_children(&self, resource: &str) -> bool {
-        self.children(resource).next().is_some()
+    fn has_children(&self, kind: EntityKind, parent: &str) -> bool {
+        self.children(kind, parent).next().is_some()
     }
 
-    fn wants_history(&self, resource: &str) -> bool {
-        self.children(resource).any(|entity| entity.history)
+    fn ids_of(&self, kind: EntityKind, parent: &str) -> Vec<String> {
+        self.children(kind, parent).map(|entity| entity.id.clone()).collect()
+    }
+
+    fn changes(&self, since: u64, limit: usize) -> Option<CatalogChanges> {
+        if since < self.forgotten || since > self.version {
+            return None;
+        }
+        let put = self.by_number.values().filter(|entity| entity.version > since).cloned();
+        let deleted = self.deletions.range(since + 1..).map(|(_, gone)| gone.clone());
+        Some(CatalogChanges::page(put.collect(), deleted.collect(), limit, self.version))
+    }
+
+    fn forget_deletions(&mut self, upto: u64) -> u64 {
+        let upto = upto.min(self.version);
+        self.forgotten = self.forgotten.max(upto);
+        let left = self.deletions.split_off(&(upto + 1));
+        std::mem::replace(&mut self.deletions, left).len() as u64
+    }
+
+    fn wants_history(&self, kind: EntityKind, parent: &str) -> bool {
+        self.children(kind, parent).any(|entity| entity.history)
     }
 }
 
 impl Durable {
     fn create(&mut self, new: NewEntity) -> Result<Entity> {
         const OPERATION: &str = "catalog.create";
-        let resource = match new.kind {
-            EntityKind::Resource => None,
-            EntityKind::Subscription => {
-                let parent = new.parent.as_deref().unwrap_or_default();
-                let resource = self.entities.get(EntityKind::Resource, parent);
-                Some(resource.cloned().ok_or_else(|| ProviderError::conflict(OPERATION, Conflict::Parent))?)
-            }
-        };
+        let needed = new.needs().map(|(kind, id)| {
+            let found = self.entities.get(kind, id).cloned();
+            found.ok_or_else(|| ProviderError::conflict(OPERATION, Conflict::Parent))
+        });
+        let followed = needed.transpose()?.filter(|needed| needed.kind.has_lanes());
         if let Some(other) = self.entities.get(new.kind, &new.id) {
             return Err(ProviderError::conflict(OPERATION, Conflict::Taken(other.id.clone())));
         }
@@ -95,7 +120,7 @@ impl Durable {
         if let Some(capture) = &new.capture {
             self.log.check(capture)?;
         }
-        let last = self.entities.last_number.entry(new.kind).or_default();
+        let last = self.entities.last_number.entry(new.kind.counted_as()).or_default();
         *last += 1;
         let entity = Entity {
             kind: new.kind,
@@ -106,15 +131,22 @@ impl Durable {
             keys: new.keys.clone(),
             body: new.body.clone(),
             history: new.history,
-            lanes: resource.as_ref().map_or(new.lanes.clamp(1, MAX_LANES), |resource| resource.lanes),
+            lanes: match &followed {
+                Some(followed) => followed.lanes,
+                None if new.kind.has_lanes() => new.lanes.clamp(1, MAX_LANES),
+                None => 0,
+            },
         };
         if new.capture.is_some() {
             self.entities.routing = entity.version;
         }
-        match resource {
-            None => lanes_of(&entity).for_each(|lane| self.log.create(lane)),
-            Some(resource) => {
-                for lane in lanes_of(&resource) {
+        match followed {
+            None if entity.kind.has_lanes() => {
+                lanes_of(&entity).for_each(|lane| self.log.create(lane));
+            }
+            None => {}
+            Some(followed) => {
+                for lane in lanes_of(&followed) {
                     let tail = self.log.head(lane);
                     let subscription = SubscriptionNumber(entity.number);
                     self.feeds.create(subscription, lane, tail, &new, self.log.incarnation);
@@ -122,18 +154,18 @@ impl Durable {
             }
         }
         self.entities.insert(entity.clone());
-        self.keep_history(entity.parent.as_deref());
+        self.keep_history(&entity);
         Ok(entity)
     }
 
-    /// The lanes of a resource keep what is replaced as long as one of its subscriptions wants that.
-    fn keep_history(&mut self, resource: Option<&str>) {
-        let Some(resource) = resource.and_then(|id| self.entities.get(EntityKind::Resource, id)).cloned()
-        else {
+    /// Lanes keep what is replaced as long as one of those who follow them, like this one, wants that.
+    fn keep_history(&mut self, follower: &Entity) {
+        let followed = follower.kind.follows().zip(follower.parent.as_deref());
+        let Some(followed) = followed.and_then(|(kind, id)| self.entities.get(kind, id)).cloned() else {
             return;
         };
-        let keeps = self.entities.wants_history(&resource.id);
-        for lane in lanes_of(&resource) {
+        let keeps = self.entities.wants_history(follower.kind, &followed.id);
+        for lane in lanes_of(&followed) {
             if let Some(lane) = self.log.lanes.get_mut(&lane) {
                 lane.keeps = keeps;
             }
@@ -153,25 +185,34 @@ impl Durable {
         let version = self.entities.next_version();
         let entity = Entity { version, keys: asked.keys, body: asked.body, history: asked.history, ..stored };
         self.entities.insert(entity.clone());
-        self.keep_history(entity.parent.as_deref());
+        self.keep_history(&entity);
         Ok(Some(entity))
     }
 
     fn delete(&mut self, kind: EntityKind, id: &str) -> Result<bool> {
-        if kind == EntityKind::Resource && self.entities.has_children(id) {
+        if kind.kept_by().iter().any(|children| self.entities.has_children(*children, id)) {
             return Err(ProviderError::conflict("catalog.delete", Conflict::Children));
         }
         let Some(entity) = self.entities.remove(kind, id) else { return Ok(false) };
         let version = self.entities.next_version();
+        let deletion = Deletion { kind, id: entity.id.clone(), number: entity.number, version };
+        self.entities.deletions.insert(version, deletion);
         match kind {
-            EntityKind::Resource => {
+            EntityKind::Resource | EntityKind::Consumer => {
                 self.entities.routing = version;
                 lanes_of(&entity).for_each(|lane| self.log.delete(lane));
+                self.readings.forget(ResourceNumber(entity.number));
             }
-            EntityKind::Subscription => {
+            EntityKind::Subscription | EntityKind::Producer => {
                 self.feeds.delete(SubscriptionNumber(entity.number));
-                self.keep_history(entity.parent.as_deref());
+                self.keep_history(&entity);
             }
+            EntityKind::Account => {
+                for token in self.entities.ids_of(EntityKind::Token, id) {
+                    self.entities.remove(EntityKind::Token, &token);
+                }
+            }
+            EntityKind::Token => {}
         }
         Ok(true)
     }
@@ -209,5 +250,13 @@ impl Catalog for Engine {
 
     async fn version(&self) -> Result<u64> {
         Ok(self.durable("catalog.version")?.entities.version)
+    }
+
+    async fn changes(&self, since: u64, limit: usize) -> Result<Option<CatalogChanges>> {
+        Ok(self.durable("catalog.changes")?.entities.changes(since, limit))
+    }
+
+    async fn forget_deletions(&self, upto: u64) -> Result<u64> {
+        Ok(self.durable("catalog.forget_deletions")?.entities.forget_deletions(upto))
     }
 }

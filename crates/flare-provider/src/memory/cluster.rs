@@ -81,6 +81,12 @@ impl Shared {
         }
     }
 
+    #[cfg(feature = "planted")]
+    fn newest_of(&self, owner: &str) -> Option<SessionId> {
+        let of_owner = self.sessions.iter().filter(|(_, term)| term.owner == owner);
+        of_owner.max_by_key(|(_, term)| term.ends).map(|(session, _)| session.clone())
+    }
+
     fn end(&mut self, session: &SessionId) {
         self.sessions.remove(session);
         let of_it = |held: &Held| held.session.as_ref() == Some(session);
@@ -132,6 +138,11 @@ impl Cluster for MemoryCluster {
     }
 
     async fn renew(&self, session: &SessionId, owner: &str) -> Result<Duration> {
+        #[cfg(feature = "planted")]
+        let session = &match flare_model::planted::Bug::RenewedByName.is_planted() {
+            true => self.at_once(|shared, _| shared.newest_of(owner)).unwrap_or_else(|| session.clone()),
+            false => session.clone(),
+        };
         self.at_once(|shared, now| match shared.sessions.get_mut(session) {
             Some(term) if term.owner == owner => {
                 term.ends = now + term.ttl;

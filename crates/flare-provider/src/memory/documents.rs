@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use flare_model::document::{Document, Effect, Outcome, Write, apply};
-use flare_model::ids::{LaneId, Ordinal, Seq};
+use flare_model::ids::{LaneId, Ordinal, ResourceNumber, Seq};
 use flare_model::time::Timestamp;
 use roaring::RoaringTreemap;
 
@@ -16,12 +16,14 @@ use crate::catalog::{Capture, MOST_UNSEEN};
 use crate::documents::{
     Changed, Committed, Documents, LaneState, Newest, OlderRevision, Page, ScanLane, Witness,
 };
-use crate::error::{Conflict, ProviderError, Result};
+use crate::error::{Conflict, ErrorKind, ProviderError, Result};
 
 /// All lanes of all resources.
 #[derive(Clone)]
 pub(super) struct Log {
     pub incarnation: u64,
+    /// The epoch under which is swept.
+    pub sweeper: u64,
     pub lanes: BTreeMap<LaneId, Lane>,
 }
 
@@ -70,6 +72,19 @@ impl Log {
     pub fn head(&self, lane: LaneId) -> Seq {
         self.lanes.get(&lane).map_or(Seq(0), |lane| lane.head)
     }
+
+    /// Whether someone else sweeps by now.
+    fn refuse_other_sweepers(&self, operation: &'static str, sweeper: u64) -> Result<()> {
+        if self.sweeper == sweeper {
+            return Ok(());
+        }
+        #[cfg(feature = "planted")]
+        if flare_model::planted::Bug::StaleSweeper.is_planted() {
+            return Ok(());
+        }
+        let detail = format!("epoch {sweeper} sweeps no more: {} does", self.sweeper);
+        Err(ProviderError::new(ErrorKind::Fenced, operation, detail))
+    }
 }
 
 impl Lane {
@@ -95,6 +110,16 @@ impl Lane {
         };
         let found = self.by_seq.range(..=upto).map(|(_, document)| document).filter(goes);
         found.take(limit).map(|document| (document.row.ordinal, document.row.seq)).collect()
+    }
+
+    fn state(&self, lane: LaneId) -> LaneState {
+        LaneState {
+            lane,
+            head: self.head,
+            documents: self.by_seq.len() as u64 - self.tombstones,
+            tombstones: self.tombstones,
+            revisions: self.history.len() as u64,
+        }
     }
 
     fn apply(&mut self, write: Write) -> Result<(Outcome, Option<Changed>)> {
@@ -172,8 +197,8 @@ impl Lane {
 
 #[async_trait]
 impl Documents for Engine {
-    fn incarnation(&self) -> u64 {
-        self.durable.lock().log.incarnation
+    async fn incarnation(&self) -> Result<u64> {
+        Ok(self.durable("documents.incarnation")?.log.incarnation)
     }
 
     fn watch(&self, witness: Arc<dyn Witness>) {
@@ -193,9 +218,11 @@ impl Documents for Engine {
                 answers.push(Err(ProviderError::conflict(OPERATION, Conflict::Lane)));
                 continue;
             };
+            let before = lane.head;
             answers.push(lane.apply(write).map(|(outcome, change)| {
+                let after = change.as_ref().map_or(before, |change| change.document.row.seq);
                 changes.extend(change);
-                Committed { outcome }
+                Committed { outcome, before, after }
             }));
         }
         // Called under the lock: released, the next commit could reach the witness before this one does.
@@ -254,8 +281,15 @@ impl Documents for Engine {
         Ok(durable.log.lanes.get(&lane).map_or_else(Vec::new, |lane| lane.history.kept(after, limit)))
     }
 
-    async fn remove_revisions(&self, lane: LaneId, revisions: &[(Ordinal, Seq)]) -> Result<u64> {
-        let mut durable = self.durable("documents.remove_revisions")?;
+    async fn remove_revisions(
+        &self,
+        sweeper: u64,
+        lane: LaneId,
+        revisions: &[(Ordinal, Seq)],
+    ) -> Result<u64> {
+        const OPERATION: &str = "documents.remove_revisions";
+        let mut durable = self.durable(OPERATION)?;
+        durable.log.refuse_other_sweepers(OPERATION, sweeper)?;
         let Some(lane) = durable.log.lanes.get_mut(&lane) else { return Ok(0) };
         Ok(revisions.iter().filter(|revision| lane.history.remove(revision)).count() as u64)
     }
@@ -267,14 +301,23 @@ impl Documents for Engine {
 
     async fn lanes(&self) -> Result<Vec<LaneState>> {
         let durable = self.durable("documents.lanes")?;
-        let state = |(id, lane): (&LaneId, &Lane)| LaneState {
-            lane: *id,
-            head: lane.head,
-            documents: lane.by_seq.len() as u64 - lane.tombstones,
-            tombstones: lane.tombstones,
-            revisions: lane.history.len() as u64,
-        };
-        Ok(durable.log.lanes.iter().map(state).collect())
+        Ok(durable.log.lanes.iter().map(|(id, lane)| lane.state(*id)).collect())
+    }
+
+    async fn lanes_of(&self, resource: ResourceNumber) -> Result<Vec<LaneState>> {
+        let durable = self.durable("documents.lanes_of")?;
+        let lanes = LaneId { resource, index: 0 }..=LaneId { resource, index: u8::MAX };
+        Ok(durable.log.lanes.range(lanes).map(|(id, lane)| lane.state(*id)).collect())
+    }
+
+    async fn begin_sweeping(&self, sweeper: u64) -> Result<()> {
+        const OPERATION: &str = "documents.begin_sweeping";
+        let mut durable = self.durable(OPERATION)?;
+        if sweeper < durable.log.sweeper {
+            return durable.log.refuse_other_sweepers(OPERATION, sweeper);
+        }
+        durable.log.sweeper = sweeper;
+        Ok(())
     }
 
     async fn tombstones(
@@ -292,13 +335,16 @@ impl Documents for Engine {
 
     async fn remove_tombstones(
         &self,
+        sweeper: u64,
         lane: LaneId,
         upto: Seq,
         accepted_before: Timestamp,
         keep: &RoaringTreemap,
         limit: usize,
     ) -> Result<u64> {
-        let mut durable = self.durable("documents.remove_tombstones")?;
+        const OPERATION: &str = "documents.remove_tombstones";
+        let mut durable = self.durable(OPERATION)?;
+        durable.log.refuse_other_sweepers(OPERATION, sweeper)?;
         let Some(lane) = durable.log.lanes.get_mut(&lane) else { return Ok(0) };
         let gone = lane.tombstones(upto, accepted_before, keep, limit);
         gone.iter().for_each(|(_, seq)| drop(lane.remove(*seq)));

@@ -5,21 +5,27 @@
 //! There are no commits to share and nothing waits, so nothing is ever `Unavailable` here, except on a handle
 //! whose process is taken to be dead.
 
+mod acts;
+pub mod bridge;
 mod catalog;
 mod cluster;
 mod documents;
 mod doorbell;
 mod history;
+mod intake;
 mod ledger;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
+pub use bridge::MemoryBroker;
 pub use cluster::{MemoryCluster, Now};
 pub use doorbell::MemoryDoorbell;
 
 use crate::Store;
+use crate::acts::Act;
 use crate::documents::Witness;
 use crate::error::{ErrorKind, ProviderError, Result};
 
@@ -38,7 +44,13 @@ impl Memory {
     /// The engine through its contracts.
     pub fn store(&self) -> Store {
         let engine = &self.engine;
-        Store { catalog: engine.clone(), documents: engine.clone(), ledger: engine.clone() }
+        Store {
+            catalog: engine.clone(),
+            documents: engine.clone(),
+            ledger: engine.clone(),
+            acts: engine.clone(),
+            intake: engine.clone(),
+        }
     }
 
     /// A new process over what the old one made durable. The old one is dead: whoever still has a handle of it
@@ -102,6 +114,9 @@ struct Durable {
     entities: catalog::Entities,
     log: documents::Log,
     feeds: ledger::Feeds,
+    /// The oldest first. Bound: what is not trimmed.
+    acts: VecDeque<Act>,
+    readings: intake::Readings,
 }
 
 impl Durable {
@@ -109,8 +124,10 @@ impl Durable {
         Durable {
             life: 0,
             entities: catalog::Entities::default(),
-            log: documents::Log { incarnation: 1, lanes: Default::default() },
+            log: documents::Log { incarnation: 1, sweeper: 0, lanes: Default::default() },
             feeds: ledger::Feeds::default(),
+            acts: VecDeque::new(),
+            readings: intake::Readings::default(),
         }
     }
 }

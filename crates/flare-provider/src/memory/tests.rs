@@ -32,7 +32,9 @@ async fn a_restored_store_finds_its_feeds_strange_until_they_are_written() {
     let feed = feed(&store.catalog.create(subscription("s", "users")).await.expect("created"), 0);
     let restored = memory.restored().store();
     store.documents.commit(vec![put(lane(&users, 0), "http://h/1", 1)]).await.expect("taken");
-    assert_ne!(restored.documents.incarnation(), store.documents.incarnation());
+    let incarnations = [&restored, &store].map(|store| store.documents.incarnation());
+    let [new, old] = incarnations.map(async |incarnation| incarnation.await.expect("answered"));
+    assert_ne!(new.await, old.await);
     assert_eq!(restored.documents.lanes().await.expect("read")[0].head, Seq(0), "the tail is lost");
 
     let strange = async |epoch| restored.ledger.open(&[feed], epoch).await.expect("opened")[0].saved.strange;

@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use flare_core::journey::accept::Word as Said;
+use flare_model::access::Caller;
 use flare_model::document::Outcome;
 use flare_model::url::DocumentUrl;
 use flare_promises::dice::Dice;
@@ -11,7 +12,7 @@ use flare_promises::world::content;
 use serde_json::Value;
 
 use super::{AGAIN, Operation, resources};
-use crate::node::House;
+use crate::house::House;
 use crate::profile::Profile;
 use crate::stage::Inside;
 
@@ -78,8 +79,9 @@ pub async fn say(house: Rc<House>, line: Line) {
     let mut again = false;
     let outcome = loop {
         let (url, word) = (url.clone(), said(&line));
-        let asked = house.ask(async move |app| {
-            let draft = app.draft(url, word).map_err(|refused| refused.to_string())?;
+        let asked = house.ask(async move |app, _| {
+            let draft = app.draft_anywhere(&Caller::anybody(), url, word).await;
+            let draft = draft.map_err(|refused| refused.to_string())?;
             let mut answers = app.commit(vec![draft]).await.map_err(|error| error.to_string())?;
             answers.pop().expect("one for each draft").map_err(|refused| refused.to_string())
         });

@@ -7,7 +7,7 @@ use flare_promises::dice::Dice;
 use flare_promises::world::Tick;
 
 use super::{Operation, insist};
-use crate::node::House;
+use crate::house::House;
 use crate::stage::Inside;
 
 /// What is done with dead letters.
@@ -33,7 +33,7 @@ pub async fn run(house: Rc<House>, number: usize, errand: Errand) {
     let name = house.stage.lock().clients[number].name.clone();
     let place = will_drop(&mut house.stage.lock(), number, &errand);
     if let Some(name) = name {
-        let (done, _) = insist(&house, |app, _| {
+        let (done, _) = insist(&house, Some(&name), |app, _| {
             let (name, errand) = (name.clone(), errand.clone());
             async move {
                 match errand {

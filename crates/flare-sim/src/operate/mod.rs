@@ -17,7 +17,8 @@ use flare_promises::dice::Dice;
 use flare_promises::mood::Mood;
 use flare_promises::wish::{Aspect, Wish};
 
-use crate::node::House;
+use crate::client::Name;
+use crate::house::House;
 use crate::profile::Profile;
 use crate::stage::Inside;
 
@@ -40,6 +41,7 @@ pub enum Operation {
     Pull { number: usize, quantity: u64, lease: Duration, dice: Box<Dice> },
     Listen { number: usize, quantity: u64, lease: Duration, dice: Box<Dice> },
     Drive(usize),
+    EndLeases(usize),
     Letters { number: usize, errand: letters::Errand },
 }
 
@@ -57,6 +59,7 @@ pub enum Kind {
     Mood,
     Pull,
     Drive,
+    EndLeases,
     Letters,
 }
 
@@ -88,13 +91,22 @@ impl Operation {
             Kind::Mood => Some(Operation::Mood(number, profile.mood(dice))),
             Kind::Pull => passive::draw(inside, number, profile, dice),
             Kind::Drive => Some(Operation::Drive(number)),
+            Kind::EndLeases => Some(Operation::EndLeases(number)),
             Kind::Letters => Some(letters::draw(inside, number, dice)),
             Kind::Say | Kind::Open | Kind::Close | Kind::Subscribe => None,
         }
     }
 
     pub async fn perform(self, house: Rc<House>) {
-        house.stage.note(|| format!("{self:?}"));
+        let (what, stage) = (format!("{self:?}"), house.stage.clone());
+        stage.note(|| what.clone());
+        stage.lock().performing.push(what.clone());
+        self.perform_it(house).await;
+        let performing = &mut stage.lock().performing;
+        performing.iter().position(|other| *other == what).map(|place| performing.remove(place));
+    }
+
+    async fn perform_it(self, house: Rc<House>) {
         match self {
             Operation::Say(line) => documents::say(house, line).await,
             Operation::Open(number) => resources::create(house, number).await,
@@ -117,19 +129,26 @@ impl Operation {
                 streams::listen(house, number, quantity, lease, &mut dice).await;
             }
             Operation::Drive(number) => passive::drive(house, number).await,
+            Operation::EndLeases(number) => passive::end_leases(house, number).await,
             Operation::Letters { number, errand } => letters::run(house, number, errand).await,
         }
     }
 }
 
-/// Asks until it is answered, and not because the store has trouble. Also whether an earlier try may have been heard.
+/// Asks until it is answered, and not because the store has trouble; of a subscription whoever serves it. Also whether an
+/// earlier try may have been heard.
 pub async fn insist<T: 'static, F: Future<Output = Done<T>> + 'static>(
     house: &House,
+    about: Option<&Name>,
     ask: impl Fn(Arc<App>, bool) -> F,
 ) -> (Done<T>, bool) {
     let mut again = false;
     loop {
-        match house.ask(|app| ask(app, again)).await {
+        let asked = match about {
+            Some(name) => house.ask_about(name, |app, _| ask(app, again)).await,
+            None => house.ask(|app, _| ask(app, again)).await,
+        };
+        match asked {
             Some(Err(Failure::Store(error))) if error.is_passing() => {
                 house.stage.note(|| format!("it is asked again: {error}"));
             }

@@ -4,13 +4,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use flare_core::operations::{App, Done, Failure};
+use flare_model::access::Account;
 use flare_model::ids::ResourceId;
 use flare_promises::dice::Dice;
 use flare_promises::world::Resource;
 use serde_json::json;
 
 use super::{AGAIN, Operation, insist};
-use crate::node::House;
+use crate::house::House;
 use crate::profile::Profile;
 use crate::stage::Inside;
 
@@ -70,7 +71,9 @@ pub async fn create(house: Rc<House>, number: usize) {
     let mut tried = false;
     let created = loop {
         let asked =
-            insist(&house, |app, again| try_to_create(app, prefix.clone(), lanes, again || tried)).await.0;
+            insist(&house, None, |app, again| try_to_create(app, prefix.clone(), lanes, again || tried))
+                .await
+                .0;
         match asked {
             // It is stored, and the node has not heard of it yet.
             Ok(None) => tried = true,
@@ -95,7 +98,7 @@ async fn try_to_create(app: Arc<App>, prefix: String, lanes: u64, again: bool) -
     let endpoint = format!("{prefix}{{id}}");
     let draft = json!({"endpoint": endpoint, "change": {"field": "rev"}, "lanes": lanes});
     let draft = serde_json::from_value(draft).expect("a resource");
-    match app.create_resource(draft).await {
+    match app.create_resource(&Account::default(), draft).await {
         Ok(resource) => Ok(Some(resource.id().clone())),
         // An earlier try was heard.
         Err(Failure::Conflict(_)) if again => {
@@ -108,9 +111,14 @@ async fn try_to_create(app: Arc<App>, prefix: String, lanes: u64, again: bool) -
 
 pub async fn delete(house: Rc<House>, number: usize) {
     let Some(id) = house.stage.lock().world.resources[number].id.clone().map(ResourceId::new) else { return };
-    let (deleted, again) = insist(&house, |app, _| {
+    let (deleted, again) = insist(&house, None, |app, _| {
         let id = id.clone();
-        async move { app.delete_resource(&id).await }
+        async move {
+            if app.registry.resource(&id).is_none() {
+                app.follow_catalog().await?;
+            }
+            app.delete_resource(&id).await
+        }
     })
     .await;
     let mut inside = house.stage.lock();

@@ -11,7 +11,7 @@ use flare_promises::dice::Dice;
 
 use super::passive::{self, Message};
 use crate::client::Name;
-use crate::node::House;
+use crate::house::House;
 
 /// What a client asks for when it connects.
 struct Connecting {
@@ -60,14 +60,14 @@ async fn take(house: &Rc<House>, number: usize, name: &Name, connecting: &Connec
     };
     // Whatever comes is taken after this, and so it ends after this and its time.
     let until = house.stage.time.passed() + *lease;
-    let stage = house.stage.clone();
-    let asked = house.ask(async move |app| {
+    let (stage, about) = (house.stage.clone(), name.clone());
+    let asked = house.ask_about(&about, async move |app, sender| {
         let mut open = app.stream(&name.resource, &name.id, query).await?;
         let mut begun = Vec::new();
         let all = async {
             while let Some(event) = open.events.recv().await {
                 let json = serde_json::to_value(&event).expect("an event is plain data");
-                begun.extend(passive::begin(&mut stage.lock(), number, &[json], until));
+                begun.extend(passive::begin(&mut stage.lock(), number, &[json], until, sender));
                 if begun.len() >= enough {
                     break;
                 }
@@ -86,6 +86,7 @@ async fn take(house: &Rc<House>, number: usize, name: &Name, connecting: &Connec
         // It may be active by now, paused, or gone; or others wait already.
         Some(Err(Failure::Invalid(_) | Failure::Conflict(_) | Failure::TooMany(_) | Failure::Stopping))
         | None => Vec::new(),
+        Some(Err(failure)) if house.is_elsewhere(&failure) => Vec::new(),
         Some(Err(failure)) => {
             inside.fails(number, "streaming", &failure);
             Vec::new()
@@ -108,5 +109,6 @@ fn acknowledged(house: &House, number: usize, messages: &[Message]) {
     let mut inside = house.stage.lock();
     for message in messages {
         inside.ends_perhaps(number, message.request, &message.told, Ending::Delivered);
+        inside.came_back(number, &message.told);
     }
 }

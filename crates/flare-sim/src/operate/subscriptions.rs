@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use flare_core::operations::{App, Done, Failure, ReplayDraft};
 use flare_model::ids::{ResourceId, SubscriptionId};
-use flare_model::subscription::Draft;
+use flare_model::subscription::{Draft, PauseDraft, PausedBy};
 use flare_promises::dice::Dice;
 use flare_promises::wish::{Aspect, Wish};
 use serde_json::{Value, json};
 
 use super::{AGAIN, Operation, insist, resources};
 use crate::client::{Client, Name};
-use crate::node::House;
+use crate::house::House;
 use crate::profile::Profile;
 use crate::stage::Inside;
 
@@ -39,7 +39,7 @@ pub fn draw_new(inside: &mut Inside, profile: &Profile, dice: &mut Dice) -> Opti
     let resource = *dice.pick(&resources::existing(inside));
     let wish = profile.wish(dice, HOSTS, inside.world.resources[resource].lanes);
     let (number, began) = (inside.clients.len(), inside.world.now());
-    let client = Client::new(resource, wish, dice.fork(number as u64), dice.percent(30), began);
+    let client = Client::new(resource, wish, dice.fork(number as u64), dice.percent(30), began, inside.lag());
     inside.clients.push(client);
     Some(Operation::Subscribe(number))
 }
@@ -99,10 +99,11 @@ pub async fn create(house: Rc<House>, number: usize) {
     };
     let mut tried = false;
     let created = loop {
-        let asked =
-            insist(&house, |app, again| try_to_create(app, resource.clone(), body.clone(), again || tried))
-                .await
-                .0;
+        let asked = insist(&house, None, |app, again| {
+            try_to_create(app, resource.clone(), body.clone(), again || tried)
+        })
+        .await
+        .0;
         match asked {
             // It is stored, and the node, which has just learnt of it, could not read it: whoever comes next has it do so.
             Ok(None) => tried = true,
@@ -132,6 +133,10 @@ async fn try_to_create(
     again: bool,
 ) -> Done<Option<SubscriptionId>> {
     let draft: Draft = serde_json::from_value(body.clone()).expect("a draft");
+    if app.registry.resource(&resource).is_none() {
+        // As the API does it: another node may have created it just now.
+        app.follow_catalog().await?;
+    }
     match app.create_subscription(&resource, draft).await {
         Ok((subscription, _)) => Ok(Some(subscription.id().clone())),
         // An earlier try was heard: it is there, under its url.
@@ -149,9 +154,14 @@ async fn try_to_create(
 
 pub async fn delete(house: Rc<House>, number: usize) {
     let Some(name) = house.stage.lock().clients[number].name.clone() else { return };
-    let (deleted, again) = insist(&house, |app, _| {
+    let (deleted, again) = insist(&house, None, |app, _| {
         let name = name.clone();
-        async move { app.delete_subscription(&name.resource, &name.id).await }
+        async move {
+            if app.registry.subscription_by_id(&name.id).is_none() {
+                app.follow_catalog().await?;
+            }
+            app.delete_subscription(&name.resource, &name.id).await
+        }
     })
     .await;
     let mut inside = house.stage.lock();
@@ -175,10 +185,11 @@ pub async fn change(house: Rc<House>, number: usize, aspects: Vec<Aspect>, wish:
         merge(&mut patch, wish.said(*aspect, &whole));
     }
     let refilters = aspects.contains(&Aspect::Filter);
+    house.stage.lock().clients[number].forgiven += 1;
     if refilters {
         house.stage.lock().clients[number].refilter(wish.filter);
     }
-    let changed = persist(&house, |app| {
+    let changed = persist(&house, &name, |app| {
         let (name, patch) = (name.clone(), patch.clone());
         async move { try_to_change(app, name, patch).await }
     })
@@ -188,6 +199,7 @@ pub async fn change(house: Rc<House>, number: usize, aspects: Vec<Aspect>, wish:
     inside.note(|| format!("client {number} is changed: {patch}"));
     let client = &mut inside.clients[number];
     client.changing.retain(|aspect| !aspects.contains(aspect));
+    client.forgiven += 1;
     match changed {
         Ok(()) => {
             // A filter that says the same decides nothing again.
@@ -233,11 +245,12 @@ fn merge(into: &mut Value, from: Value) {
 /// Asks until it is answered, and again where somebody else was quicker.
 pub async fn persist<F: Future<Output = Done<()>> + 'static>(
     house: &House,
+    name: &Name,
     ask: impl Fn(Arc<App>) -> F,
 ) -> Done<()> {
     let mut tries = 0;
     loop {
-        match insist(house, |app, _| ask(app)).await.0 {
+        match insist(house, Some(name), |app, _| ask(app)).await.0 {
             Err(Failure::Conflict(_)) if tries < TRIES => tries += 1,
             answer => return answer,
         }
@@ -247,9 +260,12 @@ pub async fn persist<F: Future<Output = Done<()>> + 'static>(
 
 pub async fn pause(house: Rc<House>, number: usize) {
     let Some(name) = house.stage.lock().clients[number].name.clone() else { return };
-    let paused = persist(&house, |app| {
+    let paused = persist(&house, &name, |app| {
         let name = name.clone();
-        async move { app.pause(&name.resource, &name.id).await.map(drop) }
+        async move {
+            let pause = PauseDraft { reason: Some("the schedule says so".to_owned()) };
+            app.pause(&name.resource, &name.id, PausedBy::Api, pause).await.map(drop)
+        }
     })
     .await;
     let mut inside = house.stage.lock();
@@ -266,10 +282,11 @@ pub async fn resume(house: Rc<House>, number: usize) {
     let name = {
         let client = &mut house.stage.lock().clients[number];
         client.quiet = None;
+        client.forgiven += 1;
         client.name.clone()
     };
     let Some(name) = name else { return };
-    let resumed = persist(&house, |app| {
+    let resumed = persist(&house, &name, |app| {
         let name = name.clone();
         async move { app.resume(&name.resource, &name.id).await.map(drop) }
     })
@@ -277,6 +294,7 @@ pub async fn resume(house: Rc<House>, number: usize) {
     let mut inside = house.stage.lock();
     inside.note(|| format!("client {number} is resumed: {}", resumed.is_ok()));
     inside.clients[number].standing = false;
+    inside.clients[number].forgiven += 1;
     if let Err(failure) = resumed {
         inside.fails(number, "resuming it", &failure);
     }
@@ -302,7 +320,10 @@ pub async fn replay(house: Rc<House>, number: usize, scope: &'static str, docume
     };
     // Not repeated when its answer is lost: one that was heard is enough, and one that was not is not missed.
     let draft: ReplayDraft = serde_json::from_value(body).expect("a replay");
-    let asked = house.ask(async move |app| app.replay(&name.resource, &name.id, draft).await.map(drop)).await;
+    let about = name.clone();
+    let asked = house
+        .ask_about(&about, async move |app, _| app.replay(&name.resource, &name.id, draft).await.map(drop))
+        .await;
     let mut inside = house.stage.lock();
     inside.clients[number].answered_replays += 1;
     inside

@@ -5,6 +5,7 @@ mod completions;
 mod config;
 mod demo;
 mod exit;
+pub mod keeping;
 pub mod remote;
 mod version;
 
@@ -48,12 +49,21 @@ pub enum Command {
     /// Show Flare at work: a shop whose documents change, and six clients, one slow and one that keeps failing among
     /// them. All in this process, on a temporary store; ctrl-C stops it, and nothing of it is left.
     Demo(DemoArgs),
-    /// Bring the store to this version's schema, or say what that would take.
+    /// Create what the store needs: shows a plan, asks, and does it; safe to repeat, also from several places at once.
+    Setup(UpkeepArgs),
+    /// Create what should be in the store and is missing, such as an index; shows a plan and asks.
+    Fixup(UpkeepArgs),
+    /// Delete what is in the store and belongs to nothing; shows a plan and asks.
+    Cleanup(UpkeepArgs),
+    /// Bring the store to this version's schema, say what that would take, or move everything to another engine.
     Migrate {
-        /// Which of the two.
+        /// Which of them.
         #[command(subcommand)]
         action: Migrate,
     },
+    /// A command about what is stored and the key that seals it.
+    #[command(flatten)]
+    Keeping(keeping::Keeping),
     /// A command that talks to a running node.
     #[command(flatten)]
     Remote(remote::Remote),
@@ -97,15 +107,60 @@ pub enum Config {
 pub enum Migrate {
     /// List the migrations, applied and not; exit code 1 when some are not applied yet.
     Status(StoreArgs),
-    /// Apply those that are not applied yet; safe to repeat.
-    Up(StoreArgs),
+    /// Apply those that are not applied yet: shows a plan, asks, and does it; safe to repeat.
+    Up(UpkeepArgs),
+    /// Copy everything from one engine into another that is empty: the numbers stay the same, and clients notice nothing. No node
+    /// may run meanwhile.
+    Copy(CopyArgs),
+}
+
+/// What a command that changes the store may be told.
+#[derive(Debug, Clone, Default, Args)]
+pub struct UpkeepArgs {
+    /// Where the configuration and the data are.
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// Show the plan and change nothing; exit code 1 when there is something to do.
+    #[arg(long)]
+    pub plan_only: bool,
+    /// Do it without asking.
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// From where to where.
+#[derive(Debug, Clone, Args)]
+pub struct CopyArgs {
+    /// The engine that has everything.
+    #[arg(long, value_enum)]
+    pub from: CopyFrom,
+    /// The engine that gets it.
+    #[arg(long, value_enum)]
+    pub to: CopyTo,
+    /// What else it may be told.
+    #[command(flatten)]
+    pub upkeep: UpkeepArgs,
+}
+
+/// What can be copied from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CopyFrom {
+    /// The data directory (provider.embedded.path, or --data).
+    Embedded,
+}
+
+/// What can be copied to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CopyTo {
+    /// The schema of a server (provider.postgresql).
+    Postgresql,
 }
 
 /// Where the configuration is.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ConfigArgs {
     /// The configuration file; without it FLARE_CONFIG, or flare.toml in the working directory if there is one.
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, global = true, value_name = "PATH")]
     pub config: Option<PathBuf>,
 }
 
@@ -233,9 +288,14 @@ mod tests {
             "status",
             "tail",
             "replay",
+            "token",
+            "account",
             "version",
             "config",
             "migrate",
+            "setup",
+            "fixup",
+            "cleanup",
             "completions",
             "Exit codes",
         ] {

@@ -79,6 +79,7 @@ pub fn run(args: &DemoArgs, format: Format, scratch: &Scratch) -> anyhow::Result
                 screen::leave();
                 remover();
             }),
+            ..Company::none()
         },
     );
     over.cancel();

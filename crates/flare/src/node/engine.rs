@@ -9,7 +9,7 @@ use flare_core::journey::Report;
 use flare_core::vault::Vault;
 use flare_embedded::Embedded;
 use flare_embedded::migrations::never_had_subscriptions;
-use flare_postgresql::{Postgresql, Tls};
+use flare_postgresql::{Coordination, Postgresql, Tls};
 use flare_provider::memory::Memory;
 use flare_provider::{ErrorKind, ProviderError, Store};
 
@@ -49,6 +49,14 @@ impl Engine {
             Engine::Embedded(embedded) => embedded.store(),
             Engine::Memory(memory) => memory.store(),
             Engine::Postgresql(postgresql) => postgresql.store(),
+        }
+    }
+
+    /// Where nodes of a cluster find each other and are rung for, if the store can be asked for that.
+    pub fn coordination(&self, name: &str) -> Option<Arc<Coordination>> {
+        match self {
+            Engine::Embedded(_) | Engine::Memory(_) => None,
+            Engine::Postgresql(postgresql) => Some(Arc::new(postgresql.coordination(name))),
         }
     }
 
@@ -93,7 +101,7 @@ fn make_place_for_the_key(config: &Config) -> Result<(), ProviderError> {
 }
 
 /// The options of the engine over PostgreSQL, as configured.
-fn postgresql_options(
+pub fn postgresql_options(
     config: &Config,
     fatal: Arc<dyn Fn(ProviderError) + Send + Sync>,
 ) -> flare_postgresql::Options {
@@ -114,10 +122,14 @@ fn postgresql_options(
         connect_timeout: postgresql.connect_timeout,
         statement_timeout: postgresql.statement_timeout,
         tcp_user_timeout: postgresql.tcp_user_timeout,
+        poll_interval: postgresql.poll_interval,
+        coordinates: config.coordination() == config::Coordination::Postgresql
+            || config.coordination() != config::Coordination::Alone
+                && config.bell() == config::Bell::Postgresql,
         tls,
         lossy_failover: postgresql.failover == config::Failover::Lossy,
-        // What a node has in memory is all that is in the log: nobody else may write to it.
-        alone: true,
+        // What a node by itself has in memory is all that is in the log: nobody else may write to it.
+        alone: config.coordination() == config::Coordination::Alone,
         seed: u64::from_le_bytes(random_bytes()),
         fatal,
     }

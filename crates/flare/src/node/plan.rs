@@ -19,6 +19,6 @@ pub fn plan(
     report: Report,
 ) -> anyhow::Result<Plan> {
     let tls = tls::client_trusting(&config.http.client.ca, "http.client.ca")?;
-    let dialler = Dialler::tcp(destinations.clone(), tls);
+    let dialler = Dialler::tcp(destinations.clone(), tls).by_way_of(config.http.client.proxy.get());
     Ok(Plan::new(config, config.delivery.thread_count(cores), store, clock, dialler, report))
 }

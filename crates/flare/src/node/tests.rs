@@ -6,8 +6,9 @@ use flare_core::config::{Sources, load};
 use flare_core::journey::accept::Word;
 use flare_core::operations::{Done, Failure, StatusView, SubscriptionQuery};
 use flare_core::registry::Subscription;
+use flare_model::access::{Account, Caller};
 use flare_model::ids::{ResourceId, SubscriptionId};
-use flare_model::subscription::Status;
+use flare_model::subscription::{PauseDraft, PausedBy, Status};
 use flare_model::url::DocumentUrl;
 use flare_provider::faulty::{self, Fault, Faulty};
 use flare_provider::memory::Memory;
@@ -41,11 +42,8 @@ impl Scene {
         let destinations = Destinations::new(&config.network, true);
         let plan = plan(&config, 2, store.clone(), clock.clone(), &destinations, report).unwrap();
         let (app, _) = App::new(Parts {
-            about: Identity {
-                version: version::THIS,
-                address: config.http.server.addr,
-                settings: Vec::new(),
-            },
+            about: Identity::of(version::THIS, config.http.server.addr, Vec::new(), &config),
+            membership: None,
             journey: Journey::start(plan).await.unwrap(),
             vault: Vault::open(&config, &Entropy::of_machine()).unwrap(),
             entropy: Entropy::of_machine(),
@@ -55,11 +53,15 @@ impl Scene {
             store,
             events,
             destinations,
+            bridges: flare_core::bridges::Bridges::none(),
             telemetry: None,
             traffic: Arc::default(),
         });
         let app = Arc::new(app);
-        let resource = app.create_resource(endpoint("http://origin.test/users/{id}")).await.unwrap();
+        let resource = app
+            .create_resource(&Account::default(), endpoint("http://origin.test/users/{id}"))
+            .await
+            .unwrap();
         Scene { resource: resource.id().clone(), app, faults }
     }
 
@@ -72,10 +74,14 @@ impl Scene {
         Ok(self.app.create_subscription(&self.resource, draft).await?.0)
     }
 
+    async fn pause(&self, id: &SubscriptionId) -> Done<Arc<Subscription>> {
+        self.app.pause(&self.resource, id, PausedBy::Api, PauseDraft::default()).await
+    }
+
     async fn put(&self, revision: u32) {
         let url = DocumentUrl::parse("http://origin.test/users/1").unwrap();
         let content = json!({"rev": revision}).to_string();
-        let draft = self.app.draft(url, Word::Put(content.into())).unwrap();
+        let draft = self.app.draft(&Caller::anybody(), url, Word::Put(content.into())).unwrap();
         self.app.commit(vec![draft]).await.unwrap();
     }
 
@@ -169,8 +175,8 @@ async fn a_change_whose_answer_was_lost_is_found_by_the_next() {
     let patched = scene.patch(&id, json!({"delivery": {"concurrency": 3}})).await.unwrap();
     assert_eq!(patched.compiled.spec.timeout, Duration::from_secs(7));
     scene.faults.once("catalog.replace", LOST);
-    unavailable(scene.app.pause(&scene.resource, &id).await);
-    conflict(scene.app.pause(&scene.resource, &id).await);
+    unavailable(scene.pause(&id).await);
+    conflict(scene.pause(&id).await);
     let view = scene.app.view(&scene.app.subscription(&scene.resource, &id).unwrap()).await.unwrap();
     assert_eq!(view.status.as_str(), "paused");
     scene.app.resume(&scene.resource, &id).await.unwrap();
@@ -225,7 +231,7 @@ async fn a_delete_whose_answer_was_lost_is_done() {
     let id = scene.subscribe().await.unwrap().id().clone();
     scene.faults.once("catalog.delete", LOST);
     unavailable(scene.app.delete_subscription(&scene.resource, &id).await);
-    let paused = scene.app.pause(&scene.resource, &id).await;
+    let paused = scene.pause(&id).await;
     assert!(matches!(paused, Err(Failure::NotFound(_))), "whoever finds that it is gone says so");
     assert!(scene.listed().await.is_empty());
 }
@@ -234,8 +240,12 @@ async fn a_delete_whose_answer_was_lost_is_done() {
 async fn a_resource_whose_creation_was_not_answered_is_found_by_whoever_wants_its_endpoint() {
     let scene = Scene::begin().await;
     scene.faults.once("catalog.create", LOST);
-    unavailable(scene.app.create_resource(endpoint("http://origin.test/things/{id}")).await);
-    conflict(scene.app.create_resource(endpoint("http://origin.test/things/{id}")).await);
+    unavailable(
+        scene.app.create_resource(&Account::default(), endpoint("http://origin.test/things/{id}")).await,
+    );
+    conflict(
+        scene.app.create_resource(&Account::default(), endpoint("http://origin.test/things/{id}")).await,
+    );
     assert_eq!(scene.app.registry.resources(0, 100).total, 2);
 }
 
@@ -253,7 +263,11 @@ async fn what_a_thread_decided_is_so_at_once_and_kept_until_it_can_be_stored() {
     assert!(status.reason.unwrap().contains("410"));
     assert!(!scene.is_stored_as_disabled(&id), "nothing can be stored");
     let of_all = SubscriptionQuery { status: Some(Status::Disabled), limit: 10, ..Default::default() };
-    assert_eq!(scene.app.find_subscriptions(&of_all).await.unwrap().total, 1, "lists say the same");
+    assert_eq!(
+        scene.app.find_subscriptions(&Caller::anybody(), &of_all).await.unwrap().total,
+        1,
+        "lists say the same"
+    );
     // An operator who lets it go on is stronger than what was decided before.
     answer.store(200, Ordering::SeqCst);
     scene.app.resume(&scene.resource, &id).await.unwrap();
@@ -297,9 +311,14 @@ async fn a_subscription_that_is_stored_otherwise_is_disabled_all_the_same_and_ho
 #[tokio::test]
 async fn nobody_waits_while_documents_are_looked_through_that_a_new_resource_may_capture() {
     let scene = Scene::begin().await;
-    scene.app.create_resource(endpoint("http://origin.test/{kind}/{group}/{x}")).await.unwrap();
+    scene
+        .app
+        .create_resource(&Account::default(), endpoint("http://origin.test/{kind}/{group}/{x}"))
+        .await
+        .unwrap();
     scene.faults.once("documents.scan", Fault::Delayed(Duration::from_secs(5)));
-    let capturing = scene.app.create_resource(endpoint("http://origin.test/users/me/{x}"));
+    let own = Account::default();
+    let capturing = scene.app.create_resource(&own, endpoint("http://origin.test/users/me/{x}"));
     tokio::select! {
         biased;
         _ = capturing => panic!("it looks through the documents first"),
@@ -311,13 +330,19 @@ async fn nobody_waits_while_documents_are_looked_through_that_a_new_resource_may
 #[tokio::test]
 async fn a_document_finds_a_resource_whose_creation_was_not_answered() {
     let scene = Scene::begin().await;
-    scene.app.create_resource(endpoint("http://origin.test/{kind}/{group}/{x}")).await.unwrap();
+    scene
+        .app
+        .create_resource(&Account::default(), endpoint("http://origin.test/{kind}/{group}/{x}"))
+        .await
+        .unwrap();
     let url = || DocumentUrl::parse("http://origin.test/users/me/1").unwrap();
-    let draft = scene.app.draft(url(), Word::Put(r#"{"rev":1}"#.into())).unwrap();
+    let draft = scene.app.draft(&Caller::anybody(), url(), Word::Put(r#"{"rev":1}"#.into())).unwrap();
     scene.faults.once("catalog.create", LOST);
-    unavailable(scene.app.create_resource(endpoint("http://origin.test/users/me/{x}")).await);
+    unavailable(
+        scene.app.create_resource(&Account::default(), endpoint("http://origin.test/users/me/{x}")).await,
+    );
     scene.app.commit(vec![draft]).await.unwrap().remove(0).unwrap();
-    let owner = scene.app.registry.find(&url()).unwrap();
+    let owner = scene.app.registry.find(&Account::default(), &url()).unwrap();
     assert_eq!(owner.view.endpoint, "http://origin.test/users/me/{x}");
     let lane = owner.lane_of(url().as_str());
     assert!(scene.app.store.documents.get(lane, url().as_str()).await.unwrap().is_some());

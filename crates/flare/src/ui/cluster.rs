@@ -1,13 +1,14 @@
-//! `GET /ui/cluster`: the nodes, which is one for now, and how it is.
+//! `GET /ui/cluster`: the nodes, how the cluster fares, and how the node is that answers.
 
 use askama::Template;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use flare_core::observe::Gauges;
-use flare_core::operations::{App, Done};
+use flare_core::operations::{App, ClusterColour, Done, NodeView};
 use flare_http::AppState;
 use flare_http::error::ApiError;
+use flare_model::cluster::NodeState;
 
 use super::live::{self, Listeners, Topic};
 use super::moment::{Moment, Words};
@@ -26,6 +27,15 @@ struct Page {
 #[derive(Template)]
 #[template(path = "cluster-node.html")]
 struct Node {
+    name: String,
+    cluster: String,
+    colour: &'static str,
+    tone: &'static str,
+    leader: Option<String>,
+    reasons: Vec<String>,
+    running: u64,
+    units: u64,
+    nodes: Vec<Row>,
     version: &'static str,
     sha: &'static str,
     built: Words,
@@ -41,6 +51,39 @@ struct Node {
     subscriptions: u64,
     documents: u64,
     gauges: Gauges,
+}
+
+/// A node in the list.
+struct Row {
+    id: String,
+    state: &'static str,
+    leader: bool,
+    is_self: bool,
+    units: u64,
+    deliveries: f64,
+    backlog: u64,
+    address: String,
+}
+
+impl From<NodeView> for Row {
+    fn from(node: NodeView) -> Row {
+        Row {
+            id: node.id.to_string(),
+            state: match node.state {
+                NodeState::Live => "live",
+                NodeState::Draining => "draining",
+                NodeState::Drained => "drained",
+                NodeState::Suspect => "suspect",
+                NodeState::Gone => "gone",
+            },
+            leader: node.leader,
+            is_self: node.is_self,
+            units: node.units,
+            deliveries: node.load.deliveries_per_second,
+            backlog: node.load.backlog,
+            address: node.address,
+        }
+    }
 }
 
 /// Shows the node.
@@ -65,7 +108,22 @@ impl Node {
         let lanes = app.store.documents.lanes().await?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let uptime = std::time::Duration::from_secs(app.clock.monotonic().as_secs());
+        let health = app.health_now().await;
+        let (colour, tone) = match health.status {
+            ClusterColour::Green => ("green", "tone-good"),
+            ClusterColour::Yellow => ("yellow", "tone-warn"),
+            ClusterColour::Red => ("red", "tone-bad"),
+        };
         Ok(Node {
+            name: app.about.node.to_string(),
+            cluster: health.name,
+            colour,
+            tone,
+            leader: health.leader,
+            reasons: health.reasons.into_iter().map(|reason| reason.detail).collect(),
+            running: health.units.running,
+            units: health.units.total,
+            nodes: app.nodes().into_iter().map(Row::from).collect(),
             version: version::VERSION,
             sha: version::SHA,
             built: Words::of(version::BUILD_TIME),

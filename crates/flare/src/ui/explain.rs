@@ -7,6 +7,8 @@ use axum::response::Response;
 use flare_core::operations::{App, Done, Failure, Standing, SubscriptionQuery};
 use flare_core::registry::{Slice, Subscription};
 use flare_http::AppState;
+use flare_http::access::By;
+use flare_model::access::Caller;
 use flare_model::explain::{Explanation, Verdict};
 use flare_model::ids::SubscriptionId;
 use flare_model::invalid::Invalid;
@@ -66,14 +68,15 @@ struct Fact {
 }
 
 /// Shows the question, and the answer once both are known.
-pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, PageError> {
+pub async fn handle(State(app): AppState, By(by): By, visit: Visit) -> Result<Response, PageError> {
     let mut form = Form::of_query(FIELDS, visit.uri());
     let document = form.given("document").map(|url| app.document_url(url)).transpose();
     let (mut answer, mut asks) = (None, false);
-    let resource = document.as_ref().ok().and_then(|url| app.registry.find(url.as_ref()?));
+    let resource = document.as_ref().ok().and_then(|url| app.registry.find_for(&by, url.as_ref()?));
     let words = form.given("subscription").map(ToOwned::to_owned);
-    let known = words.as_deref().and_then(|id| app.registry.subscription_by_id(&SubscriptionId::new(id)));
-    let mut found = offered(&app, resource.as_deref(), words.as_deref().filter(|_| known.is_none())).await?;
+    let known = words.as_deref().and_then(|id| app.registry.subscription_for(&by, &SubscriptionId::new(id)));
+    let mut found =
+        offered(&app, &by, resource.as_deref(), words.as_deref().filter(|_| known.is_none())).await?;
     // A part of a url that only one has names it as well as its id does.
     let meant = known.or_else(|| {
         let only = found.entries.first().filter(|_| found.total == 1 && words.is_some());
@@ -81,7 +84,7 @@ pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, Page
     });
     match (document, meant) {
         (Err(failure), _) => form.refuse(failure)?,
-        (Ok(Some(url)), Some(subscription)) => match explain(&app, &url, &subscription).await {
+        (Ok(Some(url)), Some(subscription)) => match explain(&app, &by, &url, &subscription).await {
             Ok(found) => answer = Some(found),
             Err(Failure::NotFound(detail)) => form.refuse(Invalid::new("subscription", detail).into())?,
             Err(failure) => form.refuse(failure)?,
@@ -90,7 +93,7 @@ pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, Page
         (Ok(_), None) if words.is_some() && found.total == 0 => {
             let detail = format!("there is no subscription {}", words.as_deref().unwrap_or_default());
             form.refuse(Invalid::new("subscription", detail).into())?;
-            found = offered(&app, resource.as_deref(), None).await?;
+            found = offered(&app, &by, resource.as_deref(), None).await?;
             asks = true;
         }
         (Ok(document), None) => asks = document.is_some() || words.is_some(),
@@ -104,7 +107,12 @@ pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, Page
 }
 
 /// The first subscriptions that could be meant: of the document's resource, with these words in their url or id.
-async fn offered(app: &App, resource: Option<&Resource>, words: Option<&str>) -> Done<Slice<Standing>> {
+async fn offered(
+    app: &App,
+    by: &Caller,
+    resource: Option<&Resource>,
+    words: Option<&str>,
+) -> Done<Slice<Standing>> {
     let query = SubscriptionQuery {
         resource: resource.map(|resource| resource.id().clone()),
         words: words.map(ToOwned::to_owned),
@@ -112,7 +120,7 @@ async fn offered(app: &App, resource: Option<&Resource>, words: Option<&str>) ->
         offset: 0,
         limit: OFFERED,
     };
-    app.find_subscriptions(&query).await
+    app.find_subscriptions(by, &query).await
 }
 
 impl Offer {
@@ -133,9 +141,9 @@ impl Offer {
     }
 }
 
-async fn explain(app: &App, url: &DocumentUrl, subscription: &Subscription) -> Done<Answer> {
+async fn explain(app: &App, by: &Caller, url: &DocumentUrl, subscription: &Subscription) -> Done<Answer> {
     let id = subscription.id();
-    let Explanation { verdict, next, facts } = app.explain(url, id).await?;
+    let Explanation { verdict, next, facts } = app.explain(by, url.as_str(), id).await?;
     let fact = |fact: flare_model::explain::Fact| Fact {
         about: about(fact.fact),
         at: fact.at.map(Moment),

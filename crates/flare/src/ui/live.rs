@@ -15,6 +15,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use flare_core::operations::App;
 use flare_http::error::ApiError;
+use flare_model::access::Account;
 use flare_model::ids::SubscriptionId;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -35,7 +36,7 @@ pub type Listeners = Extension<Arc<Live>>;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Topic {
     /// The dashboard, over a range of time.
-    Dashboard(Look),
+    Dashboard(Look, Account),
     /// The node.
     Cluster,
     /// How a subscription stands.
@@ -50,7 +51,7 @@ pub enum Topic {
 async fn render(app: &App, topic: &Topic) -> Option<String> {
     match topic {
         Topic::Cluster => cluster::stream(app).await,
-        Topic::Dashboard(look) => dashboard::stream(app, *look).await,
+        Topic::Dashboard(look, account) => dashboard::stream(app, *look, account).await,
         Topic::Subscription(id) => subscriptions::show_stream(app, id).await,
         Topic::Attempts(id) => subscriptions::attempts_stream(app, id).await,
         Topic::Replays(id) => subscriptions::replays_stream(app, id).await,
@@ -184,15 +185,15 @@ mod tests {
 
     #[tokio::test]
     async fn topics_without_listeners_are_forgotten_and_their_room_is_free_again() {
-        const LIVE: Topic = Topic::Dashboard(Look { range: Range::Minutes, whole: false });
+        let topic = || Topic::Dashboard(Look { range: Range::Minutes, whole: false }, Account::default());
         let live = Live::new(1);
-        let first = live.subscribe(LIVE).unwrap();
-        assert!(live.subscribe(LIVE).is_err());
-        assert_eq!(live.listened(), [LIVE]);
+        let first = live.subscribe(topic()).unwrap();
+        assert!(live.subscribe(topic()).is_err());
+        assert_eq!(live.listened(), [topic()]);
         drop(first);
         assert!(live.listened().is_empty());
-        let (_room, mut again) = live.subscribe(LIVE).unwrap();
-        live.publish(&LIVE, Bytes::from_static(b"x"));
+        let (_room, mut again) = live.subscribe(topic()).unwrap();
+        live.publish(&topic(), Bytes::from_static(b"x"));
         again.changed().await.unwrap();
     }
 

@@ -5,8 +5,10 @@
 //! messages beside them), [`moment`] (times, as their reader has them), [`pager`], [`flash`], [`live`] (what moves while one looks), [`assets`] and [`guard`]
 //! (what a browser may do here).
 
+pub mod access;
 mod assets;
 mod cluster;
+mod consumers;
 mod dashboard;
 mod docs;
 mod documents;
@@ -20,6 +22,7 @@ mod moment;
 mod page;
 mod pager;
 mod plot;
+mod producers;
 mod resources;
 mod settings;
 mod subscriptions;
@@ -58,7 +61,18 @@ pub fn routes(live: Arc<Live>) -> Site {
         .route("/ui/cluster", get(cluster::handle))
         .route("/ui/live/cluster", get(cluster::live))
         .route("/ui/settings", get(settings::handle))
+        .route("/ui/sign-in", get(access::sign_in::form).post(access::sign_in::submit))
+        .route("/ui/sign-out", post(access::sign_in::leave))
+        .route("/ui/tokens", get(access::tokens::list))
+        .route("/ui/tokens/new", get(access::tokens::form).post(access::tokens::submit))
+        .route("/ui/tokens/{token}/revoke", post(access::tokens::revoke))
+        .route("/ui/accounts", get(access::accounts::list))
+        .route("/ui/accounts/new", get(access::accounts::form).post(access::accounts::submit))
+        .route("/ui/accounts/{account}/delete", post(access::accounts::delete))
+        .route("/ui/audit", get(access::audit::list))
         .merge(subscriptions::routes())
+        .merge(consumers::routes())
+        .merge(producers::routes())
         .route("/docs", get(docs::handle))
         .route("/ui/{*path}", get(unknown_page))
         .with(|router| {

@@ -2,17 +2,20 @@
 //! what was just done, and, when something is wrong, a page that says what.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse, Response};
-use flare_core::operations::Failure;
+use flare_core::operations::{App, Failure};
 use flare_http::error::ApiError;
 use flare_http::page::pairs;
+use flare_model::access::{Caller, Need, Scope};
 use http::header::{CONTENT_TYPE, HOST, HeaderValue};
 use http::request::Parts;
 use http::{StatusCode, Uri};
 
+use super::access;
 use super::flash::Flash;
 use crate::version;
 
@@ -23,6 +26,8 @@ pub enum Section {
     Dashboard,
     /// What is tracked.
     Resources,
+    /// What is read from elsewhere.
+    Consumers,
     /// Who is told.
     Subscriptions,
     /// What changed.
@@ -35,6 +40,12 @@ pub enum Section {
     Cluster,
     /// The effective configuration.
     Settings,
+    /// What is shown to be let in.
+    Tokens,
+    /// Whom everything belongs to.
+    Accounts,
+    /// What was done.
+    Audit,
     /// The description of the API.
     Api,
     /// None of them.
@@ -44,6 +55,8 @@ pub enum Section {
 /// An entry of the menu.
 pub struct MenuEntry {
     section: Section,
+    /// What whoever opens it needs, where there is authentication.
+    need: Need,
     /// The name of its icon.
     pub icon: &'static str,
     /// Its address.
@@ -52,20 +65,30 @@ pub struct MenuEntry {
     pub label: &'static str,
 }
 
-const fn entry(section: Section, icon: &'static str, href: &'static str, label: &'static str) -> MenuEntry {
-    MenuEntry { section, icon, href, label }
+const fn entry(
+    section: Section,
+    need: Need,
+    icon: &'static str,
+    href: &'static str,
+    label: &'static str,
+) -> MenuEntry {
+    MenuEntry { section, need, icon, href, label }
 }
 
-static MENU: [MenuEntry; 9] = [
-    entry(Section::Dashboard, "dashboard", "/ui", "Dashboard"),
-    entry(Section::Resources, "stack-2", "/ui/resources", "Resources"),
-    entry(Section::Subscriptions, "users", "/ui/subscriptions", "Subscriptions"),
-    entry(Section::Documents, "files", "/ui/documents", "Documents"),
-    entry(Section::DeadLetters, "mail-x", "/ui/dead-letters", "Dead letters"),
-    entry(Section::Explain, "help-circle", "/ui/explain", "Explain"),
-    entry(Section::Cluster, "server", "/ui/cluster", "Cluster"),
-    entry(Section::Settings, "settings", "/ui/settings", "Settings"),
-    entry(Section::Api, "file-text", "/docs", "API"),
+static MENU: [MenuEntry; 13] = [
+    entry(Section::Dashboard, access::NODE, "dashboard", "/ui", "Dashboard"),
+    entry(Section::Resources, access::KNOW, "stack-2", "/ui/resources", "Resources"),
+    entry(Section::Subscriptions, access::FOLLOW, "users", "/ui/subscriptions", "Subscriptions"),
+    entry(Section::Consumers, access::KNOW, "inbox", "/ui/consumers", "Consumers"),
+    entry(Section::Documents, access::LOOK, "files", "/ui/documents", "Documents"),
+    entry(Section::DeadLetters, access::FOLLOW, "mail-x", "/ui/dead-letters", "Dead letters"),
+    entry(Section::Explain, access::READ, "help-circle", "/ui/explain", "Explain"),
+    entry(Section::Cluster, Need::Operator, "server", "/ui/cluster", "Cluster"),
+    entry(Section::Tokens, access::KNOW, "key", "/ui/tokens", "Tokens"),
+    entry(Section::Accounts, Need::Operator, "database", "/ui/accounts", "Accounts"),
+    entry(Section::Audit, access::KNOW, "eye", "/ui/audit", "Audit"),
+    entry(Section::Settings, Need::Operator, "settings", "/ui/settings", "Settings"),
+    entry(Section::Api, access::READ, "file-text", "/docs", "API"),
 ];
 
 /// One step on the way to a page.
@@ -88,15 +111,32 @@ pub struct Visit {
     uri: Uri,
     base: String,
     flash: Option<Flash>,
+    who: Who,
 }
 
-impl<S: Sync> FromRequestParts<S> for Visit {
+/// Who looks at a page.
+#[derive(Clone, Debug)]
+pub enum Who {
+    /// Whoever connects: there is no authentication.
+    Anybody,
+    /// Nobody who has signed in.
+    Stranger,
+    /// Somebody who has.
+    Known(Caller),
+}
+
+impl FromRequestParts<Arc<App>> for Visit {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Visit, Infallible> {
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Visit, Infallible> {
+        let who = match (&app.access, parts.extensions.get::<Caller>()) {
+            (None, _) => Who::Anybody,
+            (Some(_), Some(caller)) => Who::Known(caller.clone()),
+            (Some(_), None) => Who::Stranger,
+        };
         let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:8080");
         let base = format!("http://{host}");
-        Ok(Visit { uri: parts.uri.clone(), base, flash: Flash::read(&parts.headers) })
+        Ok(Visit { uri: parts.uri.clone(), base, flash: Flash::read(&parts.headers), who })
     }
 }
 
@@ -104,7 +144,7 @@ impl Visit {
     /// The frame of a page with a title. It becomes the last step on the way, which begins with the section.
     pub fn frame(&self, section: Section, title: impl Into<String>) -> Frame {
         let (flash, base) = (self.flash.clone(), self.base.clone());
-        Frame { section, title: title.into(), crumbs: Vec::new(), flash, base }
+        Frame { section, title: title.into(), crumbs: Vec::new(), flash, base, who: self.who.clone() }
     }
 
     /// A parameter of the query; an empty one is none.
@@ -138,6 +178,8 @@ pub struct Frame {
     pub flash: Option<Flash>,
     /// How this Flare was reached, for commands to copy.
     pub base: String,
+    /// Who looks at it.
+    pub who: Who,
 }
 
 impl Frame {
@@ -147,9 +189,35 @@ impl Frame {
         self
     }
 
-    /// The menu.
-    pub fn menu(&self) -> &'static [MenuEntry] {
-        &MENU
+    /// The menu: what whoever looks may open.
+    pub fn menu(&self) -> Vec<&'static MenuEntry> {
+        let of_access =
+            |entry: &MenuEntry| matches!(entry.section, Section::Tokens | Section::Accounts | Section::Audit);
+        let shown = |entry: &&MenuEntry| match &self.who {
+            Who::Anybody => !of_access(entry),
+            Who::Stranger => false,
+            Who::Known(caller) => caller.has(entry.need),
+        };
+        MENU.iter().filter(shown).collect()
+    }
+
+    /// Whether whoever looks may do what this scope is for.
+    pub fn may(&self, scope: &str) -> bool {
+        match &self.who {
+            Who::Anybody => true,
+            Who::Stranger => false,
+            Who::Known(caller) => {
+                let scope = Scope::ALL.into_iter().find(|known| known.as_str() == scope);
+                scope.is_some_and(|scope| caller.scopes.has(scope))
+            }
+        }
+    }
+
+    /// Who has signed in: the name of the token, and the account.
+    pub fn signed_in(&self) -> Option<(String, String)> {
+        let Who::Known(caller) = &self.who else { return None };
+        let name = caller.token.as_ref().map_or_else(String::new, |token| token.name.clone());
+        Some((name, caller.account.to_string()))
     }
 
     /// Whether an entry of the menu is lit.
@@ -212,6 +280,7 @@ impl IntoResponse for PageError {
             crumbs: Vec::new(),
             flash: None,
             base: String::new(),
+            who: Who::Anybody,
         };
         html_with(status, &ProblemPage { frame, status: status.as_u16(), detail })
     }

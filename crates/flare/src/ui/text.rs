@@ -1,9 +1,12 @@
 //! Numbers, times and JSON as people read them.
 
+use flare_core::operations::FeedView;
 use std::fmt::Display;
 use std::time::Duration;
 
 use flare_core::registry::Subscription;
+use flare_model::subscription::Way;
+use flare_model::subscription::credentials::redacted_url;
 use flare_model::time::Timestamp;
 
 /// A whole number with its thousands apart; templates hand it over behind any number of references.
@@ -23,6 +26,19 @@ pub fn number(number: impl Display) -> String {
 pub fn count(quantity: impl Display, one: &str, several: &str) -> String {
     let quantity = number(quantity);
     format!("{quantity} {}", if quantity == "1" { one } else { several })
+}
+
+/// How many documents a client is going to be told of. A number that is a bound says so.
+pub fn lagging(feed: &FeedView) -> String {
+    match feed.lagging_is_bound {
+        true => format!("at most {}", number(feed.lagging)),
+        false => number(feed.lagging),
+    }
+}
+
+/// The same with a word for them.
+pub fn count_lagging(feed: &FeedView, one: &str, several: &str) -> String {
+    format!("{} {}", lagging(feed), if feed.lagging == 1 { one } else { several })
 }
 
 /// How long ago, or how soon, in the largest unit that fits.
@@ -75,10 +91,14 @@ pub fn utc(at: Timestamp) -> String {
 
 /// What a subscription is called: where its notifications go.
 pub fn client(subscription: &Subscription) -> String {
+    if let Way::Sink(sink) = &subscription.compiled.spec.way {
+        return sink.to_string();
+    }
     let endpoint = &subscription.stored.draft.endpoint;
     let own = [&endpoint.actions.create, &endpoint.actions.update, &endpoint.actions.delete];
     let urls = std::iter::once(&endpoint.url).chain(own.into_iter().flatten().map(|action| &action.url));
-    urls.flatten().next().cloned().unwrap_or_else(|| subscription.id().to_string())
+    let url = urls.flatten().next().map(|url| redacted_url(url).into_owned());
+    url.unwrap_or_else(|| subscription.id().to_string())
 }
 
 /// JSON with one value a line, every character of a value as it was written; what is not JSON stays as it is.

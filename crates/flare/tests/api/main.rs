@@ -10,8 +10,10 @@
 
 mod support;
 
+mod bridge;
 mod cli;
 mod client;
+mod cluster;
 mod insight;
 mod openapi;
 mod origin;

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use flare_model::document::Row;
-use flare_model::explain::Condition;
+use flare_model::explain::{Condition, InLine};
 use flare_model::feed::Glimpse;
 use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
 use roaring::RoaringTreemap;
 
+use crate::journey::asking::progress;
 use crate::journey::merge::Merge;
 use crate::journey::worker::Worker;
 
@@ -52,6 +53,14 @@ pub struct OwedOfLane {
     pub pending: RoaringTreemap,
     /// From where on there is something that the reader, or a sweep, has yet to come to.
     pub to_come_from: Seq,
+    /// How many documents changed there, at most.
+    pub to_come: u64,
+    /// Whether the client is told of each of those, and of none of them for another reason.
+    pub all_to_come: bool,
+    /// Up to where there were changes when it was asked.
+    pub head: Seq,
+    /// How many live documents the reader has come to, if that is known.
+    pub read: Option<u64>,
 }
 
 impl Owed {
@@ -70,6 +79,8 @@ impl Worker {
     /// What is known of these documents; nothing when the subscription is not here.
     pub fn known_of(&mut self, number: SubscriptionNumber, rows: &[(u8, Row)]) -> Option<KnownOfDocuments> {
         let now = self.tools.clock.monotonic();
+        let wall = self.moment(now);
+        let in_line = self.in_line(number);
         let subscriber = self.subscribers.of_mut(number)?;
         let here = |lane: u8, row| subscriber.lanes.get(lane).map(|slot| slot.feed.glimpse(row));
         let glimpses = rows.iter().map(|(lane, row)| here(*lane, row)).collect();
@@ -83,27 +94,38 @@ impl Worker {
             in_flight: subscriber.in_flight,
             room: subscriber.room(),
             failures: fortune.failures,
-            failing_since: fortune.failing_since,
-            probe_in: fortune.struggling().then(|| fortune.probe_at.saturating_sub(now)),
+            fares: subscriber.fares(),
+            throttle: subscriber.throttle(wall, now),
             silent_host,
-            rests_for: fortune.rest_until.saturating_sub(now),
+            rests_for: fortune.rest_until().saturating_sub(now),
             rate_wait: subscriber.rate_wait(now),
             sweeping: subscriber.lanes.iter().any(|lane| lane.feed.sweeping().is_some()),
-            in_line: subscriber.hosts.iter().find_map(|host| self.hosts.in_line(*host)),
+            in_line,
         };
         Some(KnownOfDocuments { glimpses, condition })
+    }
+
+    /// The connections that a subscription waits for, if it does.
+    pub(super) fn in_line(&self, number: SubscriptionNumber) -> Option<InLine> {
+        let subscriber = self.subscribers.of(number)?;
+        match subscriber.waits {
+            Some(_) => Some(self.hosts.in_line_for_share(subscriber.host)),
+            None => subscriber.hosts.iter().find_map(|host| self.hosts.in_line(*host)),
+        }
     }
 
     /// A page of what is owed; nothing when the subscription is not here.
     pub fn owed(&self, list: ListOwed) -> Option<Owed> {
         let subscriber = self.subscribers.of(list.subscription)?;
         let mut owed = Owed::default();
+        let chooses = subscriber.compiled.spec.has_expressions();
         for slot in subscriber.lanes.iter() {
             let lane = slot.id.lane;
             let (from, head) = (slot.feed.to_come_from(), slot.tail.head());
             let between = slot.tail.documents_between(from, head);
-            owed.to_come +=
+            let to_come =
                 between.map_or(head.0.saturating_sub(from.0), |beyond| beyond.live + beyond.deleted);
+            owed.to_come += to_come;
             let here = slot.feed.owed();
             let before = match list.after {
                 Some((after, _)) if lane < after => here.len(),
@@ -112,7 +134,11 @@ impl Worker {
             };
             let room = list.limit - owed.documents.len();
             owed.documents.extend(part(&here, before, room).map(|ordinal| (lane, ordinal)));
-            let here = OwedOfLane { all: here, pending: slot.feed.pending(), to_come_from: from };
+            let read = slot.tail.documents_between(Seq(0), slot.feed.position()).map(|read| read.live);
+            let all_to_come = !progress::lagging(&slot.feed, &slot.tail, chooses).is_bound && here.is_empty();
+            let pending = slot.feed.pending();
+            let here =
+                OwedOfLane { all: here, pending, to_come_from: from, to_come, all_to_come, head, read };
             owed.lanes.insert(lane, here);
         }
         Some(owed)
@@ -124,16 +150,14 @@ impl Merge for KnownOfDocuments {
         for (mine, theirs) in self.glimpses.iter_mut().zip(other.glimpses) {
             *mine = mine.take().or(theirs);
         }
-        let Condition { in_flight, room, failures, failing_since, .. } = other.condition;
+        let Condition { in_flight, room, failures, fares, .. } = other.condition;
         let condition = &mut self.condition;
         condition.in_flight += in_flight;
         condition.room += room;
         condition.failures += failures;
-        // It fails, rests or waits only if every part of it does.
-        condition.failing_since =
-            condition.failing_since.zip(failing_since).map(|(one, other)| one.max(other));
-        condition.probe_in =
-            condition.probe_in.zip(other.condition.probe_in).map(|(one, other)| one.min(other));
+        condition.fares = condition.fares.and(fares);
+        // It rests or waits only if every part of it does.
+        condition.throttle = condition.throttle.merge(other.condition.throttle);
         condition.silent_host = condition.silent_host.take().or(other.condition.silent_host);
         condition.rests_for = condition.rests_for.min(other.condition.rests_for);
         condition.rate_wait = condition.rate_wait.min(other.condition.rate_wait);

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use flare_model::feed::SweepKind;
+use flare_model::health::Fares;
 use flare_model::ids::SubscriptionNumber;
-use flare_model::time::Timestamp;
 use tokio::sync::oneshot;
 
 use crate::journey::merge::Merge as _;
@@ -22,8 +22,8 @@ const STEP: usize = 64;
 /// Why a subscription stands out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notable {
-    /// When failures began, if nothing has succeeded since.
-    pub failing_since: Option<Timestamp>,
+    /// Whether its client fails.
+    pub fares: Fares,
     /// The beginning is not through yet.
     pub preparing: bool,
     /// Documents given up.
@@ -52,10 +52,7 @@ pub async fn take(worker: Rc<RefCell<Worker>>, reply: oneshot::Sender<NotableOne
 pub fn add(notable_ones: &mut NotableOnes, other: NotableOnes) {
     for (number, notable) in other {
         let sum = notable_ones.entry(number).or_default();
-        sum.failing_since = match (sum.failing_since, notable.failing_since) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        };
+        sum.fares = sum.fares.and(notable.fares);
         sum.preparing |= notable.preparing;
         sum.dead_letters += notable.dead_letters;
         sum.decision = sum.decision.take().merge(notable.decision);
@@ -69,8 +66,13 @@ impl Worker {
             let feeds = || subscriber.lanes.iter().map(|lane| &lane.feed);
             let beginning =
                 |sweep: Option<_>| sweep.is_some_and(|kind: SweepKind| kind == SweepKind::Beginning);
+            // When one was last well that does not fail is nothing to stand out by.
+            let fails = match &subscriber.borrowed {
+                Some(borrowed) => borrowed.common.fails(),
+                None => subscriber.fortune.failing_since.is_some(),
+            };
             let notable = Notable {
-                failing_since: subscriber.fortune.failing_since,
+                fares: if fails { subscriber.fares_in_all() } else { Fares::default() },
                 preparing: feeds().any(|feed| beginning(feed.sweeping().map(|sweep| sweep.kind))),
                 dead_letters: feeds().map(|feed| feed.dead().len()).sum(),
                 decision: subscriber.decision.as_deref().cloned(),
@@ -84,18 +86,24 @@ impl Worker {
 
 #[cfg(test)]
 mod tests {
+    use flare_model::time::Timestamp;
+
     use super::*;
 
     #[test]
     fn what_several_threads_say_of_one_is_added_up() {
         let at = |millis| Some(Timestamp::from_millis(millis));
         let one = |failing_since, preparing, dead_letters| {
-            let notable = Notable { failing_since, preparing, dead_letters, decision: None };
+            let fares = Fares { failing_since, failed_at: failing_since, well_at: None };
+            let fares = if failing_since.is_some() { fares } else { Fares::default() };
+            let notable = Notable { fares, preparing, dead_letters, decision: None };
             NotableOnes::from([(SubscriptionNumber(1), notable)])
         };
         let mut sum = one(at(9), false, 2);
         add(&mut sum, one(at(5), true, 3));
         add(&mut sum, one(None, false, 0));
-        assert_eq!(sum, one(at(5), true, 5));
+        let fares = Fares { failing_since: at(5), failed_at: at(9), well_at: None };
+        let notable = Notable { fares, preparing: true, dead_letters: 5, decision: None };
+        assert_eq!(sum, NotableOnes::from([(SubscriptionNumber(1), notable)]));
     }
 }

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use flare_model::explain::InLine;
 use flare_model::feed::{Feed, Filtering, Standing, State, SweepKind, TRANSITION, Tally};
+use flare_model::health::Fares;
 use flare_model::ids::{Ordinal, SubscriptionNumber};
+use flare_model::pace::Throttle;
 use flare_model::subscription::ReplayLeft;
 use flare_model::time::Timestamp;
 
@@ -13,7 +16,7 @@ use crate::journey::merge::Merge;
 use crate::journey::subscriber::decision::Decision;
 use crate::journey::worker::Worker;
 use crate::journey::worker::subscribers::Place;
-use crate::notification::host::HostKey;
+use crate::notification::host::Destination;
 
 /// How many documents a client is going to be told of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,8 +55,10 @@ pub struct Progress {
     pub tally: Tally,
     /// The same, if there is or was a filter.
     pub filtering: Option<Filtering>,
-    /// When failures began, if nothing has succeeded since.
-    pub failing_since: Option<Timestamp>,
+    /// Whether its client fails.
+    pub fares: Fares,
+    /// The client is asked one thing at a time.
+    pub throttle: Option<Throttle>,
     /// The beginning is not through yet.
     pub preparing: bool,
     /// Why everything is gone through, if it is.
@@ -61,7 +66,9 @@ pub struct Progress {
     /// It is to be disabled, and begins nothing any more.
     pub decision: Option<Decision>,
     /// A host of its own that does not answer, and when it is tried again.
-    pub breaker: Option<(HostKey, Timestamp)>,
+    pub breaker: Option<(Destination, Timestamp)>,
+    /// The connections that it waits for.
+    pub in_line: Option<InLine>,
     /// By replay: what is left of it.
     pub replays: BTreeMap<u64, ReplayLeft>,
 }
@@ -75,17 +82,9 @@ impl Merge for Progress {
         self.in_flight += other.in_flight;
         self.dead_letters += other.dead_letters;
         self.held += other.held;
-        self.tally.delivered += other.tally.delivered;
-        self.tally.discarded += other.tally.discarded;
-        self.tally.failed += other.tally.failed;
-        self.tally.skipped += other.tally.skipped;
-        self.tally.last_success_at = self.tally.last_success_at.max(other.tally.last_success_at);
-        let at = |failure: &Option<Box<flare_model::feed::Failure>>| failure.as_ref().map(|f| f.at);
-        if at(&other.tally.last_failure) > at(&self.tally.last_failure) {
-            self.tally.last_failure = other.tally.last_failure;
-        }
-        // It fails only if no part of it succeeds.
-        self.failing_since = self.failing_since.zip(other.failing_since).map(|(one, other)| one.max(other));
+        self.tally.add(&other.tally);
+        self.fares = self.fares.and(other.fares);
+        self.throttle = self.throttle.merge(other.throttle);
         self.preparing |= other.preparing;
         self.decision = self.decision.merge(other.decision);
         self.sweep = self.sweep.or(other.sweep);
@@ -93,6 +92,7 @@ impl Merge for Progress {
             self.filtering.get_or_insert_default().add(other);
         }
         self.breaker = self.breaker.or(other.breaker);
+        self.in_line = self.in_line.or(other.in_line);
         for (replay, left) in other.replays {
             let sum = self.replays.entry(replay).or_default();
             sum.waiting += left.waiting;
@@ -104,7 +104,7 @@ impl Merge for Progress {
 
 /// Of one lane. A document counts twice at most: once because it is owed, and once because it has changed since; so without
 /// expressions and deletes the bound is within twice of what is so.
-fn lagging(feed: &Feed, tail: &LaneTail, chooses: bool) -> Lagging {
+pub(super) fn lagging(feed: &Feed, tail: &LaneTail, chooses: bool) -> Lagging {
     let pending = feed.pending_count();
     let (from, head) = (feed.to_come_from(), tail.head());
     if from >= head {
@@ -125,14 +125,16 @@ impl Worker {
         let place = self.subscribers.find(number)?;
         let subscriber = &self.subscribers[place];
         let leased = subscriber.leases.as_ref().map_or(0, |leases| leases.out()) as u64;
+        let (now, monotonic) = (self.tools.clock.now(), self.tools.clock.monotonic());
         let mut seen = Progress {
             lagging: self.lagging(place),
             in_flight: u64::from(subscriber.in_flight) + leased,
-            failing_since: subscriber.fortune.failing_since,
+            fares: subscriber.fares(),
+            throttle: subscriber.throttle(self.moment(monotonic), monotonic),
             decision: subscriber.decision.as_deref().cloned(),
+            in_line: self.in_line(number),
             ..Progress::default()
         };
-        let (now, monotonic) = (self.tools.clock.now(), self.tools.clock.monotonic());
         seen.breaker = subscriber.hosts.iter().find_map(|host| {
             let until = self.hosts[*host].breaker.open_until()?;
             let retry_at = now.saturating_add(until.saturating_sub(monotonic));
@@ -146,15 +148,7 @@ impl Worker {
             seen.waiting += feed.waiting().len() as u64;
             seen.dead_letters += feed.dead().len();
             seen.held += feed.held().len();
-            let tally = feed.tally();
-            seen.tally.delivered += tally.delivered;
-            seen.tally.discarded += tally.discarded;
-            seen.tally.failed += tally.failed;
-            seen.tally.skipped += tally.skipped;
-            seen.tally.last_success_at = seen.tally.last_success_at.max(tally.last_success_at);
-            if tally.last_failure.as_ref().map(|f| f.at) > seen.tally.last_failure.as_ref().map(|f| f.at) {
-                seen.tally.last_failure = tally.last_failure.clone();
-            }
+            seen.tally.add(feed.tally());
             if let Some(filtering) = feed.filtering() {
                 seen.filtering.get_or_insert_default().add(filtering);
             }

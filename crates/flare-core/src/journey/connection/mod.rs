@@ -2,6 +2,7 @@
 
 mod dialling;
 mod line;
+mod proxy;
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,6 +18,7 @@ pub use dialling::DialTurn;
 pub use flare_wire::ReadLimits;
 pub use line::Pipe;
 
+use crate::config::Proxy;
 use crate::network::Destinations;
 use crate::notification::host::HostKey;
 use dialling::Dialling;
@@ -30,10 +32,13 @@ pub type Connection = flare_wire::Connection<Line>;
 pub enum Broken {
     /// The name did not resolve.
     Resolve(io::Error),
-    /// The address is one that Flare does not talk to.
-    Forbidden(String),
+    /// The address is one that Flare does not talk to. Which rule says so is in the log: it may tell of a network that is not
+    /// for whoever subscribes to know.
+    Forbidden,
     /// No connection.
     Connect(io::Error),
+    /// No way through the proxy.
+    Proxy(String),
     /// No TLS.
     Tls(io::Error),
     /// The connection broke, or what came was not HTTP.
@@ -44,8 +49,9 @@ impl std::fmt::Display for Broken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Broken::Resolve(e) => write!(f, "the host name did not resolve: {e}"),
-            Broken::Forbidden(why) => write!(f, "the destination is refused: {why}"),
+            Broken::Forbidden => f.write_str("the destination is refused: it is not allowed"),
             Broken::Connect(e) => write!(f, "could not connect: {e}"),
+            Broken::Proxy(why) => write!(f, "the proxy (http.client.proxy) did not connect: {why}"),
             Broken::Tls(e) => write!(f, "TLS failed: {e}"),
             Broken::Http(e) => write!(f, "the connection broke or the answer was not HTTP: {e}"),
         }
@@ -74,6 +80,8 @@ pub enum Dialler {
         destinations: Destinations,
         /// For https.
         tls: Arc<rustls::ClientConfig>,
+        /// By way of this one.
+        proxy: Option<Arc<Proxy>>,
         /// How many at once.
         dialling: Dialling,
     },
@@ -90,7 +98,17 @@ pub trait Hands: Send + Sync {
 impl Dialler {
     /// Over TCP, to these destinations.
     pub fn tcp(destinations: Destinations, tls: Arc<rustls::ClientConfig>) -> Dialler {
-        Dialler::Tcp { destinations, tls, dialling: Dialling::default() }
+        Dialler::Tcp { destinations, tls, proxy: None, dialling: Dialling::default() }
+    }
+
+    /// The same by way of a proxy.
+    pub fn by_way_of(self, way: Option<&Proxy>) -> Dialler {
+        match self {
+            Dialler::Tcp { destinations, tls, dialling, .. } => {
+                Dialler::Tcp { destinations, tls, proxy: way.cloned().map(Arc::new), dialling }
+            }
+            handed => handed,
+        }
     }
 
     /// Waits until a connection may be opened: not too many are at once.
@@ -104,7 +122,13 @@ impl Dialler {
     /// Connects. The address that is checked is the address that is dialled.
     pub async fn dial(&self, host: &HostKey) -> Result<Connection, Broken> {
         let line = match self {
-            Dialler::Tcp { destinations, tls, .. } => Self::over_tcp(host, destinations, tls).await?,
+            Dialler::Tcp { destinations, tls, proxy, .. } => {
+                let stream = match proxy {
+                    None => Self::over_tcp(host, destinations).await?,
+                    Some(proxy) => proxy::tunnel(proxy, host, destinations).await?,
+                };
+                Self::agree(host, stream, tls).await?
+            }
             Dialler::Handed(hands) => {
                 Line::Handed(Counted::new(hands.open(host).await.map_err(Broken::Connect)?))
             }
@@ -112,28 +136,46 @@ impl Dialler {
         Ok(Connection::new(line))
     }
 
-    async fn over_tcp(
-        host: &HostKey,
-        destinations: &Destinations,
-        tls: &Arc<rustls::ClientConfig>,
-    ) -> Result<Line, Broken> {
-        let name = host.host.trim_start_matches('[').trim_end_matches(']');
+    async fn over_tcp(host: &HostKey, destinations: &Destinations) -> Result<TcpStream, Broken> {
+        let name = bare(host);
         let addresses: Vec<SocketAddr> =
             tokio::net::lookup_host((name, host.port)).await.map_err(Broken::Resolve)?.collect();
         // One forbidden address among the answers is reason enough: a mixed answer is how rebinding looks.
         for address in &addresses {
-            destinations.check(*address).map_err(|why| Broken::Forbidden(why.to_string()))?;
+            allowed(destinations, host, *address)?;
         }
         let stream = TcpStream::connect(&*addresses).await.map_err(Broken::Connect)?;
         let _ = stream.set_nodelay(true);
+        Ok(stream)
+    }
+
+    async fn agree(
+        host: &HostKey,
+        stream: TcpStream,
+        tls: &Arc<rustls::ClientConfig>,
+    ) -> Result<Line, Broken> {
         let stream = Counted::new(stream);
         Ok(if host.https {
-            let server = ServerName::try_from(name.to_owned())
+            let server = ServerName::try_from(bare(host).to_owned())
                 .map_err(|e| Broken::Tls(io::Error::new(io::ErrorKind::InvalidInput, e)))?;
-            let tls = TlsConnector::from(tls.clone()).connect(server, stream).await;
+            let tls = host.identity.as_ref().map_or_else(|| tls.clone(), |identity| identity.config(tls));
+            let tls = TlsConnector::from(tls).connect(server, stream).await;
             Line::Tls(Box::new(tls.map_err(Broken::Tls)?))
         } else {
             Line::Plain(stream)
         })
     }
+}
+
+/// A name or address without brackets.
+fn bare(host: &HostKey) -> &str {
+    host.host.trim_start_matches('[').trim_end_matches(']')
+}
+
+/// Whether an address may be dialled. Which rule is against it is for whoever runs Flare to know.
+fn allowed(destinations: &Destinations, host: &HostKey, address: SocketAddr) -> Result<(), Broken> {
+    destinations.check(address).map_err(|why| {
+        tracing::warn!(host = %host.host, port = host.port, rule = %why, "a destination is not allowed");
+        Broken::Forbidden
+    })
 }

@@ -13,6 +13,8 @@ pub struct Rows {
     newest: Newest,
     /// What was replaced or removed before the store was asked what it has; nothing once it was.
     gone: Option<RoaringTreemap>,
+    /// Another node has written: nobody says here which changes those replaced.
+    lost: bool,
 }
 
 /// How many documents have changed beyond a place.
@@ -27,11 +29,19 @@ pub struct Beyond {
 impl Rows {
     /// Of a lane of which `head` is the newest change: the store has to be asked, unless there is nothing in it.
     pub fn new(head: Seq) -> Rows {
-        Rows { newest: Newest::default(), gone: (head > Seq(0)).then(RoaringTreemap::new) }
+        Rows { gone: (head > Seq(0)).then(RoaringTreemap::new), ..Rows::default() }
+    }
+
+    /// There are changes of which it is not known what they replaced: from now on nothing is counted.
+    pub fn lose_track(&mut self) {
+        *self = Rows { lost: true, ..Rows::default() };
     }
 
     /// A change took the place of another, or of none.
     pub fn change(&mut self, seq: Seq, replaced: Seq, deleted: bool) {
+        if self.lost {
+            return;
+        }
         if replaced > Seq(0) {
             self.remove(replaced);
         }
@@ -64,7 +74,7 @@ impl Rows {
 
     /// How many documents have changed beyond `after`, and not beyond `upto`; `None` while that is not known.
     pub fn between(&self, after: Seq, upto: Seq) -> Option<Beyond> {
-        if self.gone.is_some() {
+        if self.gone.is_some() || self.lost {
             return None;
         }
         let count = |set: &RoaringTreemap| set.rank(upto.0).saturating_sub(set.rank(after.0));

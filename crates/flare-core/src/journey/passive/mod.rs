@@ -7,6 +7,7 @@
 
 mod drive;
 mod lease;
+mod listing;
 mod reserve;
 mod settle;
 mod stream;
@@ -21,7 +22,9 @@ pub use crate::journey::subscriber::passive::refused::AskRefused;
 pub use crate::journey::subscriber::passive::reservation::{Handout, Receipt, Reservation};
 pub use crate::journey::subscriber::passive::stream::{Open, StreamOrder};
 pub use crate::journey::subscriber::passive::token::Token;
-pub use settle::{LeaseEnd, LeaseOutcome, LeaseOutcomes, Settlement};
+pub use lease::EndLeases;
+pub use listing::LeaseOut;
+pub use settle::{LeaseEnd, LeaseOutcome, LeaseOutcomes, LeaseWord, Settlement};
 
 use crate::journey::subscriber::lane::Sweeping;
 use crate::journey::subscriber::passive::Passive;
@@ -38,8 +41,10 @@ pub enum Ask {
     Reserve(Reservation),
     /// Ends leases.
     Settle(Vec<Settlement>, oneshot::Sender<LeaseOutcomes>),
-    /// Ends all leases, as if their time were over. Answered once that is durable.
-    EndLeases(oneshot::Sender<()>),
+    /// Ends leases before their time. Answers how many, once that is durable.
+    EndLeases(EndLeases, oneshot::Sender<usize>),
+    /// Which leases are out.
+    Leases(oneshot::Sender<Vec<LeaseOut>>),
     /// Hands notifications out as they come.
     Stream(StreamOrder, oneshot::Sender<Result<Open, AskRefused>>),
 }
@@ -57,7 +62,10 @@ impl Worker {
             }
             Ask::Reserve(reservation) => self.reserve(place, reservation),
             Ask::Settle(settlements, reply) => self.settle_leases(place, number, settlements, reply),
-            Ask::EndLeases(reply) => self.end_leases(place, reply),
+            Ask::EndLeases(ask, reply) => self.end_leases(place, ask, reply),
+            Ask::Leases(reply) => {
+                let _ = reply.send(place.map_or_else(Vec::new, |place| self.leases_out(place)));
+            }
             Ask::Stream(order, reply) => self.open_stream(place, order, reply),
         }
     }

@@ -4,25 +4,49 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use flare_model::feed::Attempt;
-use flare_wire::Room;
+use flare_model::feed::{Attempt, Sent};
+use flare_model::judge::too_old;
+use flare_model::pace::Ask;
+use flare_wire::{Request, Room};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::journey::passive::lease::Lending;
 use crate::journey::subscriber::passive::message::Message;
 use crate::journey::subscriber::passive::refused::AskRefused;
 use crate::journey::subscriber::passive::reservation::{Handout, Receipt, Reservation};
-use crate::journey::subscriber::passive::stream::StreamEvent;
+use crate::journey::subscriber::passive::stream::{StreamEvent, Turn};
 use crate::journey::subscriber::passive::token::Token;
 use crate::journey::worker::Worker;
 use crate::journey::worker::subscribers::Place;
 use crate::notification::change::Change;
+use crate::notification::compiled::Compiled;
 use crate::notification::message as notification;
 
 /// Where a batch of leases goes, once they are durable.
 enum To {
     Reservation(oneshot::Sender<Result<Handout, AskRefused>>),
-    Stream(mpsc::Sender<StreamEvent>),
+    Stream(StreamBatch),
 }
+
+/// Some notifications of a stream.
+struct StreamBatch {
+    stream: u64,
+    /// The position of the first.
+    first: u64,
+    events: mpsc::Sender<StreamEvent>,
+    turn: Turn,
+}
+
+impl To {
+    /// Where the notification at this place of the batch is sent on a stream, if it is.
+    fn sent(&self, place: usize, id: &str) -> Option<Sent> {
+        let To::Stream(StreamBatch { stream, first, .. }) = self else { return None };
+        Some(Sent { stream: *stream, position: first + place as u64, id: id.to_owned() })
+    }
+}
+
+/// So many that are too old are given up before others have their turn.
+const TOO_OLD_AT_ONCE: usize = 100;
 
 type Taken = (u8, Attempt, Arc<Change>);
 
@@ -110,9 +134,10 @@ impl Worker {
             }
             let Some(passive) = self.passive(place) else { return };
             let stream = &mut passive.streams[index];
-            stream.takes(taken.iter().map(|(lane, attempt, _)| (*lane, attempt.ordinal)));
-            let to = To::Stream(stream.events.clone());
-            batches.push((taken, lease, to));
+            let documents = taken.iter().map(|(lane, attempt, _)| (*lane, attempt.ordinal));
+            let (turn, first) = stream.takes(documents);
+            let (stream, events) = (stream.number, stream.events.clone());
+            batches.push((taken, lease, To::Stream(StreamBatch { stream, first, events, turn })));
         }
         // The first in line is another one next time.
         if let Some(passive) = self.passive(place)
@@ -146,6 +171,9 @@ impl Worker {
     /// many attempts are open: the client says itself how much it can take.
     fn take_to_lease(&mut self, place: Place) -> Option<Taken> {
         let now = self.tools.clock.monotonic();
+        if self.tools.tenancy.as_ref().is_some_and(|tenancy| !tenancy.holds(now)) {
+            return None;
+        }
         let subscriber = &mut self.subscribers[place];
         if self.stopping || subscriber.stands() {
             return None;
@@ -155,39 +183,45 @@ impl Worker {
             self.wake_at(place, now + wait);
             return None;
         }
-        let taken = self.take_due(place).or_else(|| self.take_unread(place))?;
+        let taken = self.take_young(place)?;
         // Until it is leased it counts as an attempt like any other.
         self.subscribers[place].in_flight += 1;
         self.subscribers[place].rate_take(now);
         Some(taken)
     }
 
+    /// The next attempt that is not too old; those that are, are given up on the way.
+    fn take_young(&mut self, place: Place) -> Option<Taken> {
+        for _ in 0..TOO_OLD_AT_ONCE {
+            let (lane, attempt, change) =
+                self.take_due(place, Ask::First).or_else(|| self.take_unread(place))?;
+            let spec = &self.subscribers[place].compiled.spec;
+            let Some(verdict) = too_old(spec, &attempt, change.document.updated_at, self.tools.clock.now())
+            else {
+                return Some((lane, attempt, change));
+            };
+            let job = self.begin(place, lane, attempt, change);
+            self.give_up_untried(job, verdict);
+        }
+        self.wake_at(place, self.tools.clock.monotonic());
+        None
+    }
+
     fn lease_batch(&mut self, place: Place, taken: Vec<Taken>, lease: Duration, to: To) {
         let compiled = self.subscribers[place].compiled.clone();
         let mut messages = Vec::with_capacity(taken.len());
-        for (lane, attempt, change) in taken {
+        for (index, (lane, attempt, change)) in taken.into_iter().enumerate() {
             self.subscribers[place].in_flight -= 1;
-            let Some(token) = self.lease(place, lane, &attempt, lease) else { continue };
-            // Whole: how it ends may be heard in another life, when nobody knows any more what was in it.
-            let (now, room) = (self.tools.clock.now(), Room::default());
-            let mut request = notification::request(&compiled, &change, &attempt, None, now, room);
-            if let (Some(context), Some(tracer)) = (change.trace(), &self.tools.tracer) {
-                let first = attempt.attempts == 0 && attempt.replay == 0;
-                context.inject(tracer.leased(&compiled, context, first), &mut request);
-            }
+            let (id, request) = self.whole_request(&compiled, &change, &attempt);
+            let revision = change.document.revision.clone();
+            let sent = to.sent(index, &id);
+            let lending = Lending { lane, attempt: &attempt, revision: &revision, lease, sent: sent.clone() };
+            let Some((token, lease)) = self.lease(place, lending) else { continue };
             if compiled.spec.keeps_state() {
                 self.forget_state(place, lane, attempt.ordinal);
             }
-            let id = request.get(notification::WEBHOOK_ID.as_str()).unwrap_or_default();
-            let id = String::from_utf8_lossy(id).into_owned();
-            messages.push(Message {
-                id,
-                document: change.document.url.to_string(),
-                action: attempt.action,
-                revision: change.document.revision.clone(),
-                token,
-                request,
-            });
+            let (document, action) = (change.document.url.to_string(), attempt.action);
+            messages.push(Message { id, document, action, revision, token, lease, sent, request });
         }
         let documents = messages.iter().map(|message| (message.token.lane, message.token.ordinal)).collect();
         let durable = self.once_durable(place, documents);
@@ -196,11 +230,16 @@ impl Worker {
             if durable.await.is_err() {
                 return;
             }
-            let messages = worker.borrow_mut().still_leased(number, messages);
             let lost = match to {
-                To::Reservation(reply) => hand_over(reply, messages).await,
-                To::Stream(events) => {
-                    let lost = worker.borrow_mut().send_to_stream(number, &events, messages);
+                To::Reservation(reply) => {
+                    let messages = worker.borrow_mut().still_leased(number, messages);
+                    hand_over(reply, messages).await
+                }
+                To::Stream(StreamBatch { events, mut turn, .. }) => {
+                    turn.comes().await;
+                    let mut worker = worker.borrow_mut();
+                    let messages = worker.still_leased(number, messages);
+                    let lost = worker.send_to_stream(number, &events, messages);
                     lost.iter().map(|message| message.token).collect()
                 }
             };
@@ -208,6 +247,24 @@ impl Worker {
                 worker.borrow_mut().take_back(number, &lost);
             }
         });
+    }
+
+    /// The request of a lease, and its id. Whole: how it ends may be heard in another life, when nobody knows any more
+    /// what was in it.
+    fn whole_request(
+        &self,
+        compiled: &Arc<Compiled>,
+        change: &Change,
+        attempt: &Attempt,
+    ) -> (String, Request) {
+        let (now, room) = (self.tools.clock.now(), Room::default());
+        let mut request = notification::request(compiled, change, attempt, None, now, room);
+        if let (Some(context), Some(tracer)) = (change.trace(), &self.tools.tracer) {
+            let first = attempt.attempts == 0 && attempt.replay == 0;
+            context.inject(tracer.leased(compiled, context, first), &mut request);
+        }
+        let id = request.get(notification::WEBHOOK_ID.as_str()).unwrap_or_default();
+        (String::from_utf8_lossy(id).into_owned(), request)
     }
 }
 
@@ -233,7 +290,7 @@ mod tests {
     use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
     use flare_model::revision::Revision;
     use flare_model::time::Timestamp;
-    use flare_wire::{Beginning, Method, Request};
+    use flare_wire::{Beginning, Method};
 
     fn message() -> Message {
         let token = Token {
@@ -249,7 +306,7 @@ mod tests {
         let (action, revision) = (Action::Create, Revision::Integer(1));
         let beginning = Beginning::new(Method::Post, "client.test", []).expect("a host");
         let request = Request::new(Room::default(), &beginning, |path| path.push('/'));
-        Message { id, document, action, revision, token, request }
+        Message { id, document, action, revision, token, lease: 1, sent: None, request }
     }
 
     #[tokio::test]

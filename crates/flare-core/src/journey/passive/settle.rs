@@ -26,6 +26,10 @@ pub enum LeaseEnd {
     Release(Duration),
     /// Its time was over before anything was heard of it.
     Expired,
+    /// An operator ended it.
+    Revoked,
+    /// The client came back and said up to where it has what its stream sent, and this came after that.
+    Missed,
 }
 
 impl LeaseEnd {
@@ -36,8 +40,19 @@ impl LeaseEnd {
             LeaseEnd::Discard => 1,
             LeaseEnd::Release(_) => 2,
             LeaseEnd::Expired => 3,
+            LeaseEnd::Revoked => 4,
+            LeaseEnd::Missed => 5,
         }
     }
+}
+
+/// What a client says of a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseWord {
+    /// It ends.
+    End(LeaseEnd),
+    /// It lasts for so long from now, or until its end if that is later.
+    Extend(Duration),
 }
 
 /// A word about a lease; without a token it is about none that there ever was.
@@ -45,8 +60,8 @@ impl LeaseEnd {
 pub struct Settlement {
     /// Which lease.
     pub token: Option<Token>,
-    /// How it ends.
-    pub word: LeaseEnd,
+    /// What is said of it.
+    pub word: LeaseWord,
 }
 
 /// What became of a word about a lease.
@@ -54,6 +69,8 @@ pub struct Settlement {
 pub enum LeaseOutcome {
     /// It ended the lease.
     Settled,
+    /// The lease lasts longer.
+    Extended,
     /// The lease was over: it was not settled, or not in time.
     Expired,
     /// There is no such lease: it was settled before, or never given.
@@ -76,14 +93,16 @@ fn verdict(policy: &RetryPolicy, trouble: &Trouble, word: LeaseEnd, now: Timesta
     let (delay, error) = match word {
         LeaseEnd::Success => return Verdict::Delivered,
         LeaseEnd::Discard => {
-            let story = Some(Box::new(trouble.clone()));
+            let story = Some(Box::new(Trouble { lent: None, ..trouble.clone() }));
             return Verdict::Discarded { doubtful: false, story };
         }
         LeaseEnd::Release(delay) => (delay, "the client released it"),
         LeaseEnd::Expired => (Duration::ZERO, "the lease ended before it was settled"),
+        LeaseEnd::Revoked => (Duration::ZERO, "an operator ended the lease before it was settled"),
+        LeaseEnd::Missed => (Duration::ZERO, "the client came back to its stream without it"),
     };
-    let unheard = trouble.unheard || word == LeaseEnd::Expired;
-    let trouble = Box::new(Trouble { error: Some(error.to_owned()), unheard, ..trouble.clone() });
+    let unheard = trouble.unheard || !matches!(word, LeaseEnd::Release(_));
+    let trouble = Box::new(Trouble { error: Some(error.to_owned()), unheard, lent: None, ..trouble.clone() });
     let late = now.since(trouble.first_attempt_at).saturating_add(delay) > policy.ttl.0;
     // The client had it, so it may have done what it says it has not.
     match trouble.attempts >= policy.quantity || late {
@@ -93,7 +112,7 @@ fn verdict(policy: &RetryPolicy, trouble: &Trouble, word: LeaseEnd, now: Timesta
 }
 
 impl Worker {
-    /// Ends leases by the word of a client. Answered once that is durable.
+    /// Ends or extends leases by the word of a client. Answered once that is durable.
     pub(super) fn settle_leases(
         &mut self,
         place: Option<Place>,
@@ -103,24 +122,23 @@ impl Worker {
     ) {
         let now = self.now();
         let mut outcomes = Vec::with_capacity(settlements.len());
-        let mut ended = Vec::new();
+        let mut touched = Vec::new();
         for Settlement { token, word } in settlements {
             let known = token.filter(|token| token.number == number);
             outcomes.push(match (place, known) {
                 (Some(place), Some(token)) if self.is_out(place, &token) => {
-                    self.end_lease(place, token.lane, token.ordinal, word);
-                    ended.push((token.lane, token.ordinal));
-                    LeaseOutcome::Settled
+                    touched.push((token.lane, token.ordinal));
+                    self.settle_lease(place, &token, word)
                 }
                 (Some(_), Some(token)) if token.until <= now => LeaseOutcome::Expired,
                 _ => LeaseOutcome::Unknown,
             });
         }
-        let Some(place) = place.filter(|_| !ended.is_empty()) else {
+        let Some(place) = place.filter(|_| !touched.is_empty()) else {
             let _ = reply.send(LeaseOutcomes(outcomes));
             return;
         };
-        let durable = self.once_durable(place, ended);
+        let durable = self.once_durable(place, touched);
         self.tasks.spawn_local(async move {
             if durable.await.is_ok() {
                 let _ = reply.send(LeaseOutcomes(outcomes));
@@ -128,6 +146,20 @@ impl Worker {
         });
         sweeping::go_on(self, place);
         self.ready(place);
+    }
+
+    /// Does what is said of a lease that is out.
+    fn settle_lease(&mut self, place: Place, token: &Token, word: LeaseWord) -> LeaseOutcome {
+        match word {
+            LeaseWord::End(end) => {
+                self.end_lease(place, token.lane, token.ordinal, end);
+                LeaseOutcome::Settled
+            }
+            LeaseWord::Extend(by) => {
+                self.extend_lease(place, token.lane, token.ordinal, by);
+                LeaseOutcome::Extended
+            }
+        }
     }
 
     /// Whether the lease of a token is out.
@@ -162,7 +194,10 @@ impl Worker {
                 tally.last_success_at = Some(now);
                 self.tools.desk.delivered_unseen(subscriber.compiled.number, now);
             }
-            Verdict::Discarded { .. } => tally.discarded += 1,
+            Verdict::Discarded { .. } => {
+                tally.discarded += 1;
+                tally.health_mut().last_discard_at = Some(now);
+            }
             Verdict::Retry { trouble, .. } | Verdict::GiveUp { trouble, .. } => {
                 tally.failed += 1;
                 let error = trouble.error.clone().unwrap_or_default();
@@ -200,13 +235,14 @@ impl Worker {
         mut messages: Vec<Message>,
     ) -> Vec<Message> {
         let Some(place) = self.subscribers.find(number) else { return messages };
-        messages.retain(|Message { token, .. }| {
-            let here = self.subscribers.lane(place, token.lane).is_some();
-            let out = self.is_out(place, token);
-            if out && let Some(leases) = &mut self.subscribers[place].leases {
-                leases.give((token.lane, token.ordinal));
+        messages.retain(|Message { token, lease, .. }| {
+            if self.subscribers.lane(place, token.lane).is_none() {
+                return true;
             }
-            out || !here
+            // Another one of the same document may be out that has the same token: it began in the same millisecond.
+            let out = self.is_out(place, token);
+            let leases = self.subscribers[place].leases.as_mut().filter(|_| out);
+            leases.is_some_and(|leases| leases.give((token.lane, token.ordinal), *lease))
         });
         messages
     }
@@ -237,6 +273,7 @@ mod tests {
                 response: None,
                 unheard: false,
                 has: None,
+                lent: None,
             };
             match verdict(&policy, &trouble, word, at(now)) {
                 Verdict::Delivered => "delivered".to_owned(),
@@ -256,6 +293,9 @@ mod tests {
             (1, release(9_500), 500, "again at 10000 true"),
             (1, release(9_501), 500, "given up true"),
             (1, LeaseEnd::Expired, 10_001, "given up true"),
+            (2, LeaseEnd::Revoked, 500, "again at 500 true"),
+            (3, LeaseEnd::Revoked, 500, "given up true"),
+            (2, LeaseEnd::Missed, 500, "again at 500 true"),
         ] {
             assert_eq!(told(attempts, word, now), expected, "{attempts} {word:?} at {now}");
         }

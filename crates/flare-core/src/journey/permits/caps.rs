@@ -8,11 +8,12 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Weak};
 
+use flare_model::sharing::{HostNumber, Shares};
 use parking_lot::Mutex;
 
 use crate::journey::bell::{Bell, Call};
 use crate::journey::permits::pool::{CalledThreads, Permits};
-use crate::notification::host::HostKey;
+use crate::notification::host::Destination;
 
 /// The caps of a node.
 pub struct Caps {
@@ -23,8 +24,8 @@ pub struct Caps {
     /// Those of them that are not the first of their thread to their host. A host can have one whatever the others take,
     /// up to half of all: clients that hang must not take the last connection from one that does not.
     pub further: Permits,
-    /// Attempts of clients that hang, which together get half of the connections.
-    pub hanging: Permits,
+    /// Who has what of them, by how long requests take. Locked for a moment, and never for a client that is quick.
+    pub(super) shares: Mutex<Shares>,
     /// HostPermits that wait for a connection and have none, of all threads.
     shut_out: AtomicUsize,
     hosts: Mutex<HostPermits>,
@@ -38,7 +39,7 @@ pub struct WantedConnection<'a> {
     /// Which thread.
     pub thread: usize,
     /// Where to.
-    pub key: &'a HostKey,
+    pub key: &'a Destination,
     /// The permits for it.
     pub host: &'a Permits,
     /// Whether the thread has one there already.
@@ -59,7 +60,7 @@ pub enum TooFew {
 #[derive(Default)]
 struct HostPermits {
     /// Bound: the hosts that some thread has.
-    permits: HashMap<HostKey, Weak<Permits>>,
+    permits: HashMap<Destination, (Weak<Permits>, HostNumber)>,
     /// How many hosts the threads have, each by itself.
     places: u32,
 }
@@ -72,7 +73,7 @@ impl Caps {
             connections_per_host,
             all: Permits::new(connections),
             further: Permits::new(connections),
-            hanging: Permits::new(connections.div_ceil(2)),
+            shares: Mutex::new(Shares::new(connections)),
             shut_out: AtomicUsize::new(0),
             hosts: Mutex::default(),
             opening: Mutex::default(),
@@ -92,25 +93,30 @@ impl Caps {
         self.bells[thread].call(what);
     }
 
-    /// A thread has a host from now on: the permits for it, which it shares with the others that have it.
-    pub fn host(&self, key: &HostKey) -> Arc<Permits> {
+    /// A thread has a host from now on: the permits for it, which it shares with the others that have it, and its number
+    /// among those that clients share by how long theirs take.
+    pub fn host(&self, key: &Destination) -> (Arc<Permits>, HostNumber) {
         let mut hosts = self.hosts.lock();
-        let known = hosts.permits.get(key).and_then(Weak::upgrade);
-        let permits = known.unwrap_or_else(|| {
+        let known = hosts.permits.get(key).and_then(|(permits, number)| Some((permits.upgrade()?, *number)));
+        let host = known.unwrap_or_else(|| {
             let permits = Arc::new(Permits::new(self.connections_per_host));
-            hosts.permits.insert(key.clone(), Arc::downgrade(&permits));
-            permits
+            let number = self.shares.lock().add_host(self.connections_per_host);
+            hosts.permits.insert(key.clone(), (Arc::downgrade(&permits), number));
+            (permits, number)
         });
         hosts.places += 1;
         self.share_out(&hosts);
-        permits
+        host
     }
 
     /// A thread has a host no more.
-    pub fn forget_host(&self, key: &HostKey, permits: Arc<Permits>) {
+    pub fn forget_host(&self, key: &Destination, permits: Arc<Permits>) {
         let mut hosts = self.hosts.lock();
         drop(permits);
-        if hosts.permits.get(key).is_some_and(|known| known.strong_count() == 0) {
+        if let Some((known, number)) = hosts.permits.get(key)
+            && known.strong_count() == 0
+        {
+            self.grant(self.shares.lock().remove_host(*number));
             hosts.permits.remove(key);
         }
         hosts.places -= 1;
@@ -119,6 +125,7 @@ impl Caps {
 
     fn share_out(&self, hosts: &HostPermits) {
         let further = self.connections - hosts.places.min(self.connections / 2);
+        self.grant(self.shares.lock().set_further(further));
         self.call(self.further.resize(further), || Call::Connection);
     }
 
@@ -169,18 +176,23 @@ impl Caps {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::notification::host::HostKey;
 
-    fn key(host: &str) -> HostKey {
-        HostKey { https: false, host: host.into(), port: 80 }
+    fn key(host: &str) -> Destination {
+        key_at(host, 80)
+    }
+
+    fn key_at(host: &str, port: u16) -> Destination {
+        HostKey { https: false, host: host.into(), port, identity: None }.into()
     }
 
     #[tokio::test]
     async fn threads_share_a_host_as_long_as_one_of_them_has_it() {
         let bells: Vec<Arc<Bell>> = (0..2).map(|_| Arc::default()).collect();
         let caps = Caps::new(8, 1, bells.clone());
-        let (here, there) = (caps.host(&key("a")), caps.host(&key("a")));
+        let (here, there) = (caps.host(&key("a")).0, caps.host(&key("a")).0);
         assert!(here.take(0) && !there.take(1));
-        caps.forget_host(&key("b"), caps.host(&key("b")));
+        caps.forget_host(&key("b"), caps.host(&key("b")).0);
         caps.call(here.give(1), || Call::Host(key("a")));
         assert_eq!(bells[1].heard().await.calls, [Call::Host(key("a"))]);
         caps.forget_host(&key("a"), here);
@@ -192,10 +204,10 @@ mod tests {
     #[test]
     fn every_host_can_have_one_connection_up_to_half_of_all() {
         let caps = Caps::new(8, 8, vec![Arc::default()]);
-        let hosts: Vec<_> = ["a", "b", "c"].iter().map(|name| (key(name), caps.host(&key(name)))).collect();
+        let hosts: Vec<_> = ["a", "b", "c"].iter().map(|name| (key(name), caps.host(&key(name)).0)).collect();
         assert_eq!(caps.further.cap(), 5);
-        let more: Vec<_> = (0..9).map(|port| HostKey { port, ..key("d") }).collect();
-        let more: Vec<_> = more.into_iter().map(|key| (caps.host(&key), key)).collect();
+        let more: Vec<_> = (0..9).map(|port| key_at("d", port)).collect();
+        let more: Vec<_> = more.into_iter().map(|key| (caps.host(&key).0, key)).collect();
         assert_eq!(caps.further.cap(), 4);
         more.into_iter().for_each(|(permits, key)| caps.forget_host(&key, permits));
         hosts.into_iter().for_each(|(key, permits)| caps.forget_host(&key, permits));

@@ -1,4 +1,5 @@
-//! The concurrency of a subscription, and its rate, where several threads share them.
+//! The concurrency of a subscription, and its rate, where several threads share them; and how its client fares, of which each
+//! of them knows a part.
 //!
 //! A subscription with one thread has its concurrency to itself and pays nothing here. Of several, each borrows from one
 //! pool. As long as it has something to send, it keeps what it borrowed up to its part, so that threads that are all
@@ -6,7 +7,10 @@
 //! nothing to send.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
+use flare_model::health::Fares;
+use flare_model::time::Timestamp;
 use parking_lot::Mutex;
 
 use crate::journey::permits::bucket::Bucket;
@@ -18,12 +22,71 @@ pub struct Common {
     permits: Permits,
     /// The bucket of its rate limit, once something was taken from it.
     pub bucket: Mutex<Option<Bucket>>,
+    /// How the client fares.
+    fares: Mutex<Fares>,
+    /// Whether it fails, and when it was last well, in milliseconds: looked at with every delivery.
+    fails: AtomicBool,
+    well_at: AtomicI64,
 }
+
+/// Threads that are all busy hear of each other so often: otherwise each delivery would take the others' caches.
+const NEWS: i64 = 1000;
 
 impl Common {
     /// With this concurrency, of which nothing is taken.
     pub fn new(concurrency: u32) -> Arc<Common> {
-        Arc::new(Common { permits: Permits::new(concurrency), bucket: Mutex::default() })
+        Arc::new(Common {
+            permits: Permits::new(concurrency),
+            bucket: Mutex::default(),
+            fares: Mutex::default(),
+            fails: AtomicBool::new(false),
+            well_at: AtomicI64::new(i64::MIN),
+        })
+    }
+
+    /// How the client fares, of all threads together; when it was last well, within a second.
+    pub fn fares(&self) -> Fares {
+        *self.fares.lock()
+    }
+
+    /// Whether it fails.
+    pub fn fails(&self) -> bool {
+        self.fails.load(Ordering::Relaxed)
+    }
+
+    /// What a thread knows is put to it.
+    pub fn fared(&self, part: Fares) {
+        self.change(|fares| *fares = fares.and(part));
+    }
+
+    /// An attempt failed, and ended then.
+    pub fn failed(&self, at: Timestamp) {
+        self.change(|fares| {
+            fares.failing_since.get_or_insert(at);
+            fares.failed_at = fares.failed_at.max(Some(at));
+        });
+    }
+
+    /// The client took something then, or asked to drop it.
+    pub fn was_well(&self, at: Timestamp) {
+        if self.fails() || at.millis() > self.well_at.load(Ordering::Relaxed).saturating_add(NEWS) {
+            self.change(|fares| {
+                fares.failing_since = None;
+                fares.well_at = fares.well_at.max(Some(at));
+            });
+        }
+    }
+
+    /// What failed before counts no more.
+    pub fn forgive(&self) {
+        self.change(|fares| fares.failing_since = None);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Fares)) {
+        let mut fares = self.fares.lock();
+        change(&mut fares);
+        self.fails.store(fares.failing_since.is_some(), Ordering::Relaxed);
+        self.well_at.store(fares.well_at.map_or(i64::MIN, Timestamp::millis), Ordering::Relaxed);
     }
 }
 

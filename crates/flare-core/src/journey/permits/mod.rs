@@ -6,3 +6,4 @@ pub mod caps;
 pub mod concurrency;
 pub mod pool;
 pub mod room;
+pub mod shares;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use flare_model::feed::Attempt;
 use flare_model::ids::{Ordinal, Seq};
+use flare_model::pace::Ask;
 
 use crate::journey::log::pages::Fetched;
 use crate::journey::reading::interest::{self, Turn};
@@ -25,10 +26,15 @@ enum Newest {
 }
 
 impl Worker {
-    /// A retry, or a document that changed while it was in flight.
-    pub(in crate::journey) fn take_due(&mut self, place: Place) -> Option<(u8, Attempt, Arc<Change>)> {
+    /// A retry; or, unless only those may be asked for now, a document that changed while it was in flight or that a sweep
+    /// has handed over.
+    pub(in crate::journey) fn take_due(
+        &mut self,
+        place: Place,
+        ask: Ask,
+    ) -> Option<(u8, Attempt, Arc<Change>)> {
         let turn = Turn::begin(&self.subscribers[place].compiled, &*self.tools.clock);
-        while let Some((lane, ordinal)) = self.subscribers[place].due.pop_front() {
+        while let Some((lane, ordinal)) = self.pop_due(place, ask) {
             if let Some(at) = turn.is_over(&*self.tools.clock) {
                 self.subscribers[place].due.push_front((lane, ordinal));
                 self.wake_at(place, at);
@@ -96,6 +102,11 @@ impl Worker {
             }
         }
         None
+    }
+
+    fn pop_due(&mut self, place: Place, ask: Ask) -> Option<(u8, Ordinal)> {
+        let subscriber = &mut self.subscribers[place];
+        subscriber.next_due(ask).and_then(|next| subscriber.due.remove(next))
     }
 
     /// The newest row of a document that waits, if it is in memory. What was read for it stays there until it is decided

@@ -138,10 +138,12 @@ impl<'a> Asked<'a> {
         let document = &self.change.document;
         let resource = &self.compiled.resource;
         let values;
+        let pairs;
         let wildcards: &[(&str, &str)] = if filter.mentions_wildcards() {
-            let names = resource.pattern.wildcards().iter().map(String::as_str);
-            values = names.zip(resource.values(&document.url)).collect::<Vec<_>>();
-            &values
+            values = resource.values(resource.name(&document.url, &document.revision));
+            let names = resource.wildcards().iter().map(String::as_str);
+            pairs = names.zip(values.iter().map(|value| &**value)).collect::<Vec<_>>();
+            &pairs
         } else {
             &[]
         };

@@ -59,11 +59,7 @@ impl Worker {
             return Due::Nothing;
         }
         let position = slot.feed.position();
-        // A revision that the reader has met is the first one for ever; that there is none, only up to the head.
-        let holds = |looked: &Looked| {
-            let met = looked.change.as_ref().is_some_and(|change| change.row().seq <= position);
-            looked.from == from && (met || looked.head >= position)
-        };
+        let holds = |looked: &Looked| looked.holds(from, position);
         let recent = || {
             let (change, head) = match since {
                 Some(since) => slot.tail.revision_from(ordinal, from, since)?,
@@ -76,7 +72,8 @@ impl Worker {
             };
             Some(Looked { from, change, head })
         };
-        let Some(looked) = looked.filter(holds).or_else(recent) else {
+        // What other nodes wrote may have been read from the store before the tail has it.
+        let Some(looked) = looked.filter(holds).or_else(|| recent().filter(holds)) else {
             if !self.subscribers[place].may_fetch() {
                 return Due::Later;
             }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use flare_model::feed::{Filled, SweepKind};
 use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
+use flare_model::pace::WAITING_WHILE_STRUGGLING;
 
 use crate::journey::reading::insist::insist;
 use crate::journey::reading::interest::{self, Turn};
 use crate::journey::subscriber::lane::Era;
 use crate::journey::subscriber::lane::FeedLane;
 use crate::journey::subscriber::lane::Sweeping;
-use crate::journey::subscriber::pace::WAITING_WHILE_STRUGGLING;
 use crate::journey::worker::Worker;
 use crate::journey::worker::subscribers::FeedPlace;
 use crate::journey::worker::subscribers::Place;
@@ -34,7 +34,7 @@ enum Rest {
     Reads,
     /// What was handed over, or a mark, that is to be durable first: `Worker::recorded`.
     Records,
-    /// Documents that wait, as many as may. Each of them is due at some time, and then it is sent (`Worker::conclude`
+    /// Documents that wait, as many as may, or one that is due, of a client that struggles. Each of them is due at some time, and then it is sent (`Worker::conclude`
     /// at the end of the attempt) or ceases to wait (`Worker::take_due`, `Worker::take_revision`, the reader at the end
     /// of its lane, `Worker::gone` if there is no such document any more, `Worker::let_go` if its lane leaves). One on a
     /// lease ends with it (`Worker::expire_leases`, `Worker::settle_leases`).
@@ -52,6 +52,8 @@ struct Circumstances {
     struggling: bool,
     /// Documents of the subscription that wait.
     waiting: usize,
+    /// Those of them that are due, and what is in flight.
+    tried: usize,
     /// Those of them that are on a lease.
     leased: usize,
     /// How many may wait.
@@ -61,18 +63,19 @@ struct Circumstances {
 impl Circumstances {
     /// How many documents may be handed over, or what is waited for.
     ///
-    /// A client that struggles is handed few, and only when nothing of it waits: what waits is tried, and a success
-    /// ends the struggle. But if there is nothing to be tried, nothing can: so then the sweep gives something.
+    /// A client that struggles is handed few, and only when nothing of it is due: what is due is tried, and a success
+    /// ends the struggle. But if there is nothing to be tried, nothing can: so then the sweep gives something. What waits
+    /// for a retry that is far is not waited for: whoever asks for a replay wants to know now.
     fn room(self) -> Result<usize, Rest> {
-        let low_water = if self.struggling { 1 } else { LOW_WATER };
         let limit = if self.struggling { WAITING_WHILE_STRUGGLING.min(self.limit) } else { self.limit };
         match self {
             Circumstances { stopping: true, .. } => Err(Rest::Stopping),
             Circumstances { stands: true, .. } => Err(Rest::StandsStill),
             Circumstances { reads: true, .. } => Err(Rest::Reads),
             Circumstances { records: true, .. } => Err(Rest::Records),
+            Circumstances { struggling: true, tried, .. } if tried > 0 => Err(Rest::Full),
             // What a client has on a lease it has taken: it may ask for more.
-            _ if self.waiting.saturating_sub(self.leased) >= low_water => Err(Rest::Full),
+            _ if self.waiting.saturating_sub(self.leased) >= LOW_WATER => Err(Rest::Full),
             _ => limit.checked_sub(self.waiting).filter(|room| *room > 0).ok_or(Rest::Full),
         }
     }
@@ -98,6 +101,7 @@ pub fn go_on(worker: &mut Worker, place: Place) {
         records: subscriber.lanes[lane].wants_record,
         struggling: subscriber.fortune.struggling() && subscriber.passive.is_none(),
         waiting: subscriber.waiting(),
+        tried: subscriber.due.len() + subscriber.in_flight as usize,
         leased: subscriber.leases.as_ref().map_or(0, |leases| leases.out()),
         limit: limits.waiting_limit,
     };
@@ -225,7 +229,10 @@ fn fill(worker: &mut Worker, feed: FeedPlace, era: Era, after: Seq, page: flare_
         }
     }
     if filled == Page::Whole {
-        slot.feed.sweep_to(page.upto);
+        let prepares = slot.feed.sweeping().is_some_and(|sweep| sweep.kind == SweepKind::Beginning);
+        if slot.feed.sweep_to(page.upto) && prepares {
+            slot.feed.tally_mut().health_mut().prepared_at = Some(now);
+        }
     }
     // A sweep that stands still has nothing to record, and a record would only have it look again.
     let moved = slot.feed.sweeping().is_none_or(|sweep| sweep.position != after);
@@ -248,6 +255,7 @@ mod tests {
             records: false,
             struggling: false,
             waiting: 0,
+            tried: 0,
             leased: 0,
             limit: 1024,
         }
@@ -263,11 +271,18 @@ mod tests {
             (Circumstances { records: true, ..at_ease() }, Rest::Records),
             (Circumstances { waiting: LOW_WATER, ..at_ease() }, Rest::Full),
             (Circumstances { waiting: 1, limit: 1, ..at_ease() }, Rest::Full),
-            (Circumstances { waiting: 1, struggling: true, ..at_ease() }, Rest::Full),
+            (Circumstances { waiting: 1, tried: 1, struggling: true, ..at_ease() }, Rest::Full),
+            (Circumstances { waiting: WAITING_WHILE_STRUGGLING, struggling: true, ..at_ease() }, Rest::Full),
             (Circumstances { waiting: 9, leased: 9, limit: 9, ..at_ease() }, Rest::Full),
         ] {
             assert_eq!(rests.room(), Err(why), "{rests:?}");
         }
+    }
+
+    #[test]
+    fn what_waits_for_a_retry_that_is_far_keeps_nothing_from_being_tried() {
+        let struggling = Circumstances { waiting: 1, struggling: true, ..at_ease() };
+        assert_eq!(struggling.room(), Ok(WAITING_WHILE_STRUGGLING - 1));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flare_model::feed::Attempt;
+use flare_model::pace::Ask;
 
 use crate::journey::reading::interest::Turn;
 use crate::journey::subscriber::passive::drive::Drive;
@@ -14,22 +15,36 @@ use crate::journey::worker::Worker;
 use crate::journey::worker::alarms::Alarm;
 use crate::journey::worker::breaker::Permit;
 use crate::journey::worker::job::Job;
+use crate::journey::worker::queue::Queue;
 use crate::journey::worker::subscribers::Place;
 use crate::notification::Notification;
 use crate::notification::change::Change;
 
+/// While the node's lease is all but over, it is looked at again after so long: either it was renewed, or all is cut.
+const NOT_OURS: Duration = Duration::from_millis(100);
+
 impl Worker {
     /// The next attempt for a host, its subscriptions in turn.
     pub fn next_job(&mut self, host: usize) -> Option<Job> {
-        let probe = !self.hosts[host].breaker.is_closed();
-        if probe && !self.may_probe(host) {
-            return None;
+        if self.hosts[host].breaker.is_closed() {
+            return self.hosts[host].handed.pop_front().or_else(|| self.next_of_queue(host, Queue::pop));
         }
-        let job = self.hosts[host].handed.pop_front().or_else(|| self.next_of_ready(host));
-        if probe && job.is_some() {
+        if !self.may_probe(host) {
+            let job = self.next_of_queue(host, Queue::pop_trusted);
+            if self.hosts[host].queue.has_trusted() {
+                // One that hangs must not keep the others.
+                self.summon(host);
+            }
+            return job;
+        }
+        // Whoever was answered last is the most likely to be answered again.
+        let answered_last = self.hosts[host].answered_last;
+        self.hosts[host].queue.trust(|place| Some(place) == answered_last);
+        let job = self.hosts[host].handed.pop_front().or_else(|| self.next_of_queue(host, Queue::pop));
+        job.map(|job| {
             self.hosts[host].breaker.probe();
-        }
-        job
+            Job { probe: true, ..job }
+        })
     }
 
     /// Whether a host that did not answer may be asked once more. What was handed over to it goes back meanwhile: no
@@ -48,19 +63,25 @@ impl Worker {
             self.withhold(job, wait);
         }
         match until {
-            Some(until) if !self.hosts[host].ready.is_empty() => {
+            Some(until) if !self.hosts[host].queue.is_empty() => {
                 self.alarms.set(until, Alarm::Host(host));
-                self.hosts[host].rests = true;
+                self.rests(host);
             }
             Some(_) => {}
-            None => self.hosts[host].rests = true,
+            None => self.rests(host),
         }
         false
     }
 
-    fn next_of_ready(&mut self, host: usize) -> Option<Job> {
+    fn rests(&mut self, host: usize) {
+        if !std::mem::replace(&mut self.hosts[host].rests, true) {
+            self.return_shares_of(host);
+        }
+    }
+
+    fn next_of_queue(&mut self, host: usize, next: fn(&mut Queue) -> Option<Place>) -> Option<Job> {
         let mut turn = None;
-        while let Some(place) = self.hosts[host].ready.pop_front() {
+        while let Some(place) = next(&mut self.hosts[host].queue) {
             let Some(subscriber) = self.subscribers.get_mut(place) else { continue };
             subscriber.queued = false;
             if turn.is_none() && subscriber.compiled.spec.has_expressions() {
@@ -81,6 +102,10 @@ impl Worker {
             let job = self.begin(place, lane, attempt, change);
             self.ready(place);
             if job.host == host {
+                if job.share.is_some() && self.hosts[host].queue.has_quick() {
+                    // The courier that was called for it is under way with this one.
+                    self.summon(host);
+                }
                 return Some(job);
             }
             let elsewhere = job.host;
@@ -90,33 +115,54 @@ impl Worker {
         None
     }
 
-    fn begin(&mut self, place: Place, lane: u8, attempt: Attempt, change: Arc<Change>) -> Job {
+    /// An attempt begins.
+    pub(in crate::journey) fn begin(
+        &mut self,
+        place: Place,
+        lane: u8,
+        attempt: Attempt,
+        change: Arc<Change>,
+    ) -> Job {
         let keeps = self.subscribers[place].compiled.spec.keeps_state();
         let state = if keeps { self.state_for(place, lane, &attempt) } else { None };
         let subscriber = &mut self.subscribers[place];
         subscriber.in_flight += 1;
-        subscriber.lanes[lane].in_flight += 1;
+        let slot = &mut subscriber.lanes[lane];
+        slot.in_flight += 1;
+        let epoch = slot.epoch;
         self.in_flight += 1;
         if subscriber.compiled.spec.rate_limit.is_some() {
             subscriber.rate_take(self.tools.clock.monotonic());
         }
         let driven = subscriber.drive().map(Drive::begins).is_some();
-        let hanging = subscriber.fortune.hangs;
+        let share = subscriber.share.take();
+        let home = subscriber.host;
+        let host = subscriber.hosts[attempt.action as usize];
         let span = change.trace().and(self.tools.tracer.as_ref()).map(|tracer| tracer.new_span());
         let compiled = subscriber.compiled.clone();
+        if host != home {
+            self.takes_its_share_along(home, host, share);
+        }
         Job {
             place,
             lane,
+            epoch,
             notification: Notification { attempt, change, state, compiled, span },
-            host: subscriber.hosts[attempt.action as usize],
+            host,
             offset: self.offset,
-            hanging,
+            share,
+            age: None,
+            probe: false,
             driven,
         }
     }
 
     fn take(&mut self, place: Place) -> Option<(u8, Attempt, Arc<Change>)> {
         let now = self.tools.clock.monotonic();
+        if self.tools.tenancy.as_ref().is_some_and(|tenancy| !tenancy.holds(now)) {
+            self.wake_at(place, now + NOT_OURS);
+            return None;
+        }
         let subscriber = &mut self.subscribers[place];
         if self.stopping || subscriber.stands() {
             return None;
@@ -124,11 +170,15 @@ impl Worker {
         if subscriber.in_flight >= subscriber.room() {
             return None;
         }
-        let probe_at =
-            if subscriber.fortune.struggling() { subscriber.fortune.probe_at } else { Duration::ZERO };
-        let at = probe_at.max(subscriber.fortune.rest_until);
-        if now < at {
-            self.wake_at(place, at);
+        let [retries_at, firsts_at] = [Ask::Retry, Ask::First].map(|ask| subscriber.fortune.not_before(ask));
+        if now < retries_at {
+            self.wake_at(place, retries_at);
+            return None;
+        }
+        // A client that struggles is asked when a retry is due, and rarely for what it was not tried with.
+        let ask = if now < firsts_at { Ask::Retry } else { Ask::First };
+        if ask == Ask::Retry && subscriber.next_due(ask).is_none() {
+            self.wake_at(place, firsts_at);
             return None;
         }
         let wait = subscriber.rate_wait(now);
@@ -137,13 +187,15 @@ impl Worker {
             return None;
         }
         // What is shared comes last: it is not kept for somebody who cannot use it.
-        let hangs = subscriber.fortune.hangs;
-        if !self.may_begin(place) || hangs && !self.may_hang(place) {
+        if !self.may_begin(place) || !self.may_share(place) {
             return None;
         }
-        let taken = self.take_due(place).or_else(|| self.take_unread(place));
-        if hangs && taken.is_none() {
-            self.hangs_no_more();
+        let taken = match ask {
+            Ask::First => self.take_due(place, ask).or_else(|| self.take_unread(place)),
+            Ask::Retry => self.take_due(place, ask),
+        };
+        if ask == Ask::Retry && taken.is_none() {
+            self.wake_at(place, firsts_at);
         }
         taken
     }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use flare_model::feed::{Attempt, Met};
 use flare_model::ids::Seq;
+use flare_model::pace::WAITING_WHILE_STRUGGLING;
 
 use crate::journey::log::tail::Next;
 use crate::journey::reading::interest::{self, Turn};
 use crate::journey::reading::states::Waiting;
 use crate::journey::reading::sweeping;
 use crate::journey::subscriber::lane::FeedLane;
-use crate::journey::subscriber::pace::WAITING_WHILE_STRUGGLING;
 use crate::journey::worker::Worker;
 use crate::journey::worker::subscribers::Place;
 use crate::notification::change::Change;
@@ -86,8 +86,7 @@ impl Worker {
                 Found::LaterMore => {
                     subscriber.unread.push_back(lane);
                     let host = subscriber.host;
-                    subscriber.queued = true;
-                    self.hosts[host].ready.push_back(place);
+                    self.stand_in_queue(place);
                     self.summon(host);
                     return None;
                 }

@@ -1,19 +1,27 @@
 //! Deliver, second half: one task per connection. It takes an attempt, sends it, settles it, takes the next.
 
 use std::cell::RefCell;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::time::Duration;
 
+use flare_model::sharing::Age;
 use flare_model::time::Timestamp;
+use flare_provider::bridge::Sent;
 use flare_wire::{Request, Room};
 
+use crate::bridges::Outlet;
 use crate::journey::connection::{Broken, Connection, DialTurn};
 use crate::journey::worker::hosts::TURN;
-use crate::journey::worker::job::Summons;
+use crate::journey::worker::job::{Job, OpenAttempt, Summons};
 use crate::journey::worker::moments::Lasted;
 use crate::journey::worker::{Tools, Worker};
+use crate::notification::Notification;
+use crate::notification::change::Change;
+use crate::notification::compiled::Compiled;
 use crate::notification::ending::{Answer, Ending};
-use crate::notification::host::HostKey;
+use crate::notification::host::{Destination, HostKey};
+use crate::notification::outgoing::outgoing;
 use crate::observe::Phases;
 
 /// The way to a host.
@@ -25,6 +33,8 @@ pub struct Link {
     dial: Option<DialTurn>,
     /// How many bytes had gone over the connection before the last request.
     before: u64,
+    /// The status of the answer to the last request, once its head is there.
+    status: Option<u16>,
 }
 
 /// The life of a connection to one host, from the first attempt until it has been idle for long.
@@ -38,12 +48,18 @@ pub async fn courier(worker: Rc<RefCell<Worker>>, host: usize) {
     let turn = tools.clock.monotonic() + TURN;
     loop {
         // Before anything is taken: what has to wait for its turn to connect is not under way yet.
-        if link.connection.is_none() {
+        if link.connection.is_none() && matches!(key, Destination::Host(_)) {
             link.dial = Some(tools.dialler.turn().await);
         }
         let job = worker.borrow_mut().next_job(host);
         match job {
-            Some(job) => {
+            Some(mut job) => {
+                if let Some(verdict) = job.too_old(|| tools.clock.now()) {
+                    worker.borrow_mut().give_up_untried(job, verdict);
+                    // There may be many: others have their turn in between.
+                    tokio::task::yield_now().await;
+                    continue;
+                }
                 let (began, since) = (tools.clock.now(), tools.clock.monotonic());
                 let mut phases = Phases::begin(since);
                 let request = |again: bool, now, room| {
@@ -51,10 +67,29 @@ pub async fn courier(worker: Rc<RefCell<Worker>>, host: usize) {
                     let state = job.notification.state.as_deref().filter(|_| !again);
                     job.notification.request(state, now, room)
                 };
+                let (share, age) = (job.share, job.age);
+                let mut open = OpenAttempt { place: job.place, host, share, age };
                 let timeout = job.notification.compiled.spec.timeout;
-                let ending = deliver(&tools, &key, &mut link, timeout, began, &mut phases, request).await;
+                let mut grows_old = |age| worker.borrow_mut().grows_old(&mut open, age);
+                let patience = Patience { timeout, grows_old: &mut grows_old };
+                let Notification { compiled, change, .. } = &job.notification;
+                let told = Told { compiled, change, request };
+                let delivery = deliver(&tools, &key, &mut link, patience, began, &mut phases, told);
+                let mut ending = match tools.tenancy {
+                    None => Some(delivery.await),
+                    Some(_) => unless_cut(&worker, &job, delivery).await,
+                };
+                if let Some(ending) = &mut ending {
+                    job.notification.compiled.echoes.conceal(ending);
+                }
+                (job.share, job.age) = (open.share, open.age);
                 let now = tools.clock.monotonic();
                 let lasted = Lasted { began, since, until: now };
+                let Some(ending) = ending else {
+                    link.connection = None;
+                    worker.borrow_mut().cut_off(job, lasted);
+                    continue;
+                };
                 let spans = phases.end(now);
                 tools.desk.note(&job.notification, &ending, began, spans);
                 if let (Some(_), Some(tracer)) = (job.notification.span, &tools.tracer) {
@@ -78,6 +113,35 @@ pub async fn courier(worker: Rc<RefCell<Worker>>, host: usize) {
     }
     drop(link);
     worker.borrow_mut().courier_left(host);
+}
+
+/// How an attempt ended; nothing if its lane was cut meanwhile.
+async fn unless_cut(
+    worker: &Rc<RefCell<Worker>>,
+    job: &Job,
+    delivery: impl Future<Output = Ending>,
+) -> Option<Ending> {
+    let cuts = worker.borrow().cuts.clone();
+    let cut = async {
+        loop {
+            let rung = cuts.notified();
+            #[cfg(feature = "planted")]
+            if flare_model::planted::Bug::AttemptNotCut.is_planted() {
+                rung.await;
+                continue;
+            }
+            if !worker.borrow().is_open(job) {
+                return;
+            }
+            rung.await;
+        }
+    };
+    tokio::select! {
+        // In this order: what was handed to another host's courier may be cut before a byte of it goes out.
+        biased;
+        () = cut => None,
+        ending = delivery => Some(ending),
+    }
 }
 
 /// Whether to go on. Keeps an eye on the idle connection, so that one the client closes is not used again.
@@ -119,31 +183,84 @@ async fn wait_for_work(
     (called || taken) && !summons.is_dismissed()
 }
 
+/// How long an answer is waited for, and who is told that it takes long.
+pub struct Patience<'a> {
+    /// Then it is given up.
+    pub timeout: Duration,
+    /// It has come to an age.
+    pub grows_old: &'a mut dyn FnMut(Age),
+}
+
+impl Patience<'_> {
+    /// Waits for the end of an attempt; nothing when that takes too long. One that ends before it is old takes one timer.
+    async fn wait<T>(self, mut attempt: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+        let mut passed = Duration::ZERO;
+        for age in [Age::Middling, Age::Slow] {
+            let until = age.reached_after();
+            if until >= self.timeout {
+                break;
+            }
+            if let Ok(ended) = tokio::time::timeout(until - passed, attempt.as_mut()).await {
+                return Some(ended);
+            }
+            (self.grows_old)(age);
+            passed = until;
+        }
+        tokio::time::timeout(self.timeout - passed, attempt).await.ok()
+    }
+}
+
+/// What a client is told.
+pub struct Told<'a, R> {
+    /// By which settings.
+    pub compiled: &'a Compiled,
+    /// Of which change.
+    pub change: &'a Change,
+    /// The request, of whether the first may have arrived, the time, and room for it.
+    pub request: R,
+}
+
 /// One attempt: one request, built at the time it is given, and a second one only if the connection turned out to be
 /// closed already; it is told whether the first may have arrived.
 pub async fn deliver(
     tools: &Tools,
-    host: &HostKey,
+    to: &Destination,
     link: &mut Link,
-    timeout: Duration,
+    patience: Patience<'_>,
     began: Timestamp,
     phases: &mut Phases,
-    request: impl Fn(bool, Timestamp, Room) -> Request,
+    told: Told<'_, impl Fn(bool, Timestamp, Room) -> Request>,
 ) -> Ending {
-    let mut sent = false;
-    let attempt = exchange(tools, host, link, began, phases, request, &mut sent);
-    match tokio::time::timeout(timeout, attempt).await {
-        Ok(Ok(ending)) => ending,
-        Ok(Err(broken)) => {
+    let (mut sent, timeout) = (false, patience.timeout);
+    link.status = None;
+    let ended = {
+        let attempt = async {
+            match to {
+                Destination::Host(host) => {
+                    exchange(tools, host, link, began, phases, told.request, &mut sent).await
+                }
+                Destination::Sink(outlet) => {
+                    Ok(hand_over(tools, outlet, began, phases, told, &mut sent).await)
+                }
+            }
+        };
+        patience.wait(pin!(attempt)).await
+    };
+    match ended {
+        Some(Ok(ending)) => ending,
+        Some(Err(broken)) => {
             link.connection = None;
             let timed_out = matches!(&broken, Broken::Connect(e) if e.kind() == std::io::ErrorKind::TimedOut);
-            Ending::Failed { error: broken.to_string(), sent, timed_out }
+            Ending::Failed { status: None, error: broken.to_string(), sent, timed_out }
         }
-        Err(_) => {
+        None => {
             sent |= link.connection.take().is_some_and(|opened| opened.written() > link.before);
             let limit = flare_model::duration::HumanDuration(timeout);
-            let error = format!("no answer within {limit}");
-            Ending::Failed { error, sent, timed_out: true }
+            let error = match link.status {
+                Some(_) => format!("the body did not end within {limit}"),
+                None => format!("no answer within {limit}"),
+            };
+            Ending::Failed { status: link.status, error, sent, timed_out: true }
         }
     }
 }
@@ -158,7 +275,7 @@ async fn exchange(
     sent: &mut bool,
 ) -> Result<Ending, Broken> {
     let mut now = began;
-    let Link { connection, dial, before } = link;
+    let Link { connection, dial, before, status } = link;
     loop {
         let opened = match connection {
             Some(opened) => opened,
@@ -178,7 +295,11 @@ async fn exchange(
         let reused = opened.uses() > 0;
         let request = request(*sent, now, opened.take_room());
         tools.desk.counts.sent.add(request.body().len() as u64);
-        let head = |_status| phases.answered(tools.clock.monotonic());
+        *status = None;
+        let head = |answered| {
+            *status = Some(answered);
+            phases.answered(tools.clock.monotonic());
+        };
         match opened.exchange(request, tools.read_limits, head).await {
             Ok((answer, usable)) => {
                 if !usable {
@@ -195,5 +316,27 @@ async fn exchange(
                 }
             }
         }
+    }
+}
+
+/// One attempt towards a sink, which has the connection itself.
+async fn hand_over(
+    tools: &Tools,
+    outlet: &Outlet,
+    began: Timestamp,
+    phases: &mut Phases,
+    told: Told<'_, impl Fn(bool, Timestamp, Room) -> Request>,
+    sent: &mut bool,
+) -> Ending {
+    let request = (told.request)(false, began, Room::default());
+    tools.desk.counts.sent.add(request.body().len() as u64);
+    let answer = outlet.send(outgoing(&request, told.compiled, told.change), sent).await;
+    phases.answered(tools.clock.monotonic());
+    let failed = |error, sent| Ending::Failed { status: None, error, sent, timed_out: false };
+    match answer {
+        Sent::Delivered => Ending::Taken,
+        Sent::Refused(why) => Ending::Refused(why),
+        Sent::Failed(why) => failed(why, false),
+        Sent::Unknown(why) => failed(why, true),
     }
 }

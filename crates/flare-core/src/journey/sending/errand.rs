@@ -7,7 +7,7 @@ use std::time::Duration;
 use flare_wire::Request;
 use tokio::sync::oneshot;
 
-use crate::journey::connection::Broken;
+use crate::journey::connection::{Broken, ReadLimits};
 use crate::journey::worker::Tools;
 use crate::notification::ending::Answer;
 use crate::notification::host::HostKey;
@@ -20,16 +20,19 @@ pub struct Errand {
     pub request: Request,
     /// How long it may take.
     pub timeout: Duration,
+    /// How much of the answer is read, if not as much as of clients'.
+    pub limits: Option<ReadLimits>,
     /// The answer, or why there is none.
     pub reply: oneshot::Sender<Result<Answer, String>>,
 }
 
 /// Runs an errand to its end.
 pub async fn run(tools: Arc<Tools>, errand: Errand) {
-    let Errand { host, request, timeout, reply } = errand;
+    let Errand { host, request, timeout, limits, reply } = errand;
+    let limits = limits.unwrap_or(tools.read_limits);
     let exchange = async {
         let mut connection = tools.dialler.dial(&host).await?;
-        let (answer, _) = connection.exchange(request, tools.read_limits, |_| ()).await?;
+        let (answer, _) = connection.exchange(request, limits, |_| ()).await?;
         Ok::<Answer, Broken>(Answer::new(answer, false))
     };
     let outcome = match tokio::time::timeout(timeout, exchange).await {

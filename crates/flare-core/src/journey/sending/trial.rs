@@ -8,7 +8,7 @@ use flare_model::time::Timestamp;
 use flare_wire::{Name, Request, Room};
 use tokio::sync::oneshot;
 
-use crate::journey::sending::courier::{Link, deliver};
+use crate::journey::sending::courier::{Link, Patience, Told, deliver};
 use crate::journey::worker::Tools;
 use crate::notification::change::Change;
 use crate::notification::compiled::Compiled;
@@ -45,17 +45,19 @@ pub struct Tried {
 /// Sends a test and tells how it went.
 pub async fn run(tools: Arc<Tools>, trial: Box<Trial>, reply: oneshot::Sender<Tried>) {
     let began = tools.clock.now();
-    let request = |_, now, room| {
+    let request = |_: bool, now, room| {
         let Trial { compiled, change, attempt, id } = &*trial;
         let mut request = message::request_as(compiled, change, attempt, None, now, room, id);
         request.text(FLARE_TEST, "true");
         request
     };
-    let host = &trial.compiled.requests[trial.attempt.action as usize].host;
+    let to = &trial.compiled.requests[trial.attempt.action as usize].to;
     let mut phases = Phases::begin(tools.clock.monotonic());
-    let timeout = trial.compiled.spec.timeout;
+    let patience = Patience { timeout: trial.compiled.spec.timeout, grows_old: &mut |_| () };
     let link = &mut Link::default();
-    let ending = deliver(&tools, host, link, timeout, began, &mut phases, request).await;
+    let told = Told { compiled: &trial.compiled, change: &trial.change, request };
+    let mut ending = deliver(&tools, to, link, patience, began, &mut phases, told).await;
+    trial.compiled.echoes.conceal(&mut ending);
     let spans = phases.end(tools.clock.monotonic());
     let _ = reply.send(Tried { request: request(false, began, Room::default()), began, ending, spans });
 }

@@ -8,8 +8,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use flare_model::feed::{Receipt, Taken};
-use flare_provider::{Conflict, FeedWrite};
+use flare_provider::{Conflict, ErrorKind, FeedWrite};
 
+use crate::journey::tenancy::Lost;
 use crate::journey::worker::Worker;
 use crate::journey::worker::subscribers::FeedPlace;
 use crate::journey::worker::unrecorded::Batch;
@@ -113,12 +114,14 @@ async fn write(worker: &Rc<RefCell<Worker>>, batch: &[FeedPlace], all: bool) -> 
     if writes.is_empty() {
         return true;
     }
+    let epochs: Vec<u64> = writes.iter().map(|write| write.epoch).collect();
     let mut warned = false;
     let began = tools.clock.monotonic();
     let outcomes = loop {
         match tools.ledger.write(writes.clone()).await {
             Ok(outcomes) => break outcomes,
             Err(error) if error.is_passing() => {
+                tools.desk.records(false);
                 if !warned {
                     tracing::warn!(error = %error, "outcomes cannot be recorded now, trying until they can");
                     warned = true;
@@ -131,13 +134,20 @@ async fn write(worker: &Rc<RefCell<Worker>>, batch: &[FeedPlace], all: bool) -> 
             }
         }
     };
+    if warned {
+        tools.desk.records(true);
+    }
     tools.desk.counts.recorded(entries.len(), tools.clock.monotonic().saturating_sub(began));
     let mut worker = worker.borrow_mut();
-    for ((feed, receipt), outcome) in entries.into_iter().zip(outcomes) {
+    for ((feed, receipt), (epoch, outcome)) in entries.into_iter().zip(epochs.into_iter().zip(outcomes)) {
         match outcome {
             Ok(()) => worker.recorded(feed, receipt),
-            // The subscription was deleted; the command that removes it here is on its way.
-            Err(error) if error.is(&Conflict::Feed) => {}
+            // The subscription was deleted, and whoever deletes it may wait for those who ask it something: they are not
+            // left to wait for a record that there will never be.
+            Err(error) if error.is(&Conflict::Feed) => worker.remove(feed.place.number()),
+            Err(error) if error.kind == ErrorKind::Fenced && tools.tenancy.is_some() => {
+                worker.fenced(feed, epoch)
+            }
             Err(error) => {
                 tools.report.fatal(error);
                 return false;
@@ -153,7 +163,6 @@ fn collect(
     batch: &[FeedPlace],
     all: bool,
 ) -> (Vec<FeedWrite>, Vec<(FeedPlace, Receipt)>) {
-    let epoch = worker.tools.epoch.get();
     let mut writes = Vec::with_capacity(batch.len());
     let mut entries = Vec::with_capacity(batch.len());
     for entry in batch {
@@ -165,7 +174,7 @@ fn collect(
         slot.hurries = false;
         match slot.feed.take_record() {
             Some(Taken { record, receipt }) => {
-                writes.push(FeedWrite { feed: slot.id, epoch, record });
+                writes.push(FeedWrite { feed: slot.id, epoch: slot.epoch, record });
                 entries.push((*entry, receipt));
             }
             #[cfg(feature = "planted")]
@@ -182,6 +191,18 @@ fn collect(
 }
 
 impl Worker {
+    /// The ledger refused a record: somebody has the lane under a later epoch. If that is not this thread itself, nothing of
+    /// it begins any more here, and the node is told.
+    fn fenced(&mut self, FeedPlace { place, lane }: FeedPlace, epoch: u64) {
+        let Some(slot) = self.subscribers.lane_mut(place, lane).filter(|slot| slot.epoch == epoch) else {
+            return;
+        };
+        slot.leaving.get_or_insert_default();
+        if let Some(tenancy) = &self.tools.tenancy {
+            tenancy.fenced(Lost { number: place.number(), lane, epoch });
+        }
+    }
+
     /// A feed's record is durable: whatever waited for it goes on.
     fn recorded(&mut self, feed: FeedPlace, receipt: Receipt) {
         let FeedPlace { place, lane } = feed;
@@ -311,6 +332,7 @@ mod tests {
                 response: None,
                 unheard: false,
                 has: None,
+                lent: None,
             };
             let standing = Standing {
                 ordinal,

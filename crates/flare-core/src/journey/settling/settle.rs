@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use flare_model::feed::{Action, Failure, Settled, Trouble, Verdict};
 use flare_model::judge::{Judgement, Times, judge};
+use flare_model::pace::{Ask, Ended};
 
 use crate::journey::reading::sweeping;
 use crate::journey::subscriber::{Standstill, Subscriber};
 use crate::journey::worker::Worker;
+use crate::journey::worker::breaker::Silence;
 use crate::journey::worker::job::Job;
 use crate::journey::worker::moments::Lasted;
 use crate::notification::Notification;
@@ -16,9 +18,10 @@ use crate::notification::ending::Ending;
 impl Worker {
     /// Settles an attempt that ended. If the subscription is gone meanwhile, it recreates nothing.
     pub fn settle(&mut self, mut job: Job, ending: &Ending, lasted: Lasted) {
-        let (times, monotonic) = (self.times(lasted), lasted.until);
+        let times = self.times(lasted);
         self.ended(&mut job);
-        if let Some(lost) = self.heard_of(job.host, ending) {
+        self.took(job.place, lasted.until.saturating_sub(lasted.since));
+        if let Some(lost) = self.heard_of(&job, ending, lasted) {
             self.make_up_for(job.host, lost);
             job.notification.attempt.first_attempt_at =
                 job.notification.attempt.first_attempt_at.map(|at| at.saturating_add(lost));
@@ -27,15 +30,24 @@ impl Worker {
         let jitter = || self.tools.chance.unit();
         let mut judgement = judge(&compiled.spec, attempt, &ending.heard(), times, jitter);
         self.tell_what_it_has(&job.notification, &mut judgement.verdict);
+        if !self.is_open(&job) {
+            return;
+        }
         let Some(subscriber) = self.subscribers.get_mut(job.place) else { return };
         // A document that was settled before is sent on request: how old it is tells nothing of how late it comes.
         let settled = subscriber.lanes[job.lane].feed.cursor();
         let asked_for = job.notification.attempt.replay > 0
             || job.notification.attempt.attempts == 0 && job.notification.attempt.seq <= settled;
         let late = (!asked_for).then(|| times.ended.since(job.notification.change.document.updated_at));
-        count(subscriber, &job, &judgement, ending, times, monotonic);
+        let shown_failing = subscriber.is_shown_failing(times.ended, self.tools.limits.failing_after);
+        count(subscriber, &job, &judgement, ending, times, lasted);
+        let well = matches!(judgement.verdict, Verdict::Delivered | Verdict::Discarded { .. });
+        if shown_failing && well {
+            subscriber.lanes[job.lane].feed.tally_mut().health_mut().recovered_at = Some(times.ended);
+        }
         if subscriber.fortune.struggling() {
-            subscriber.let_go_of_documents();
+            let next = subscriber.next_due(Ask::First).map(|next| subscriber.due[next]);
+            subscriber.let_go_of_documents(next);
         }
         if let Some(drive) = subscriber.drive().filter(|_| job.driven) {
             drive.ends(&judgement.verdict);
@@ -65,6 +77,9 @@ impl Worker {
     /// An attempt that was decided, and not begun because its host does not answer, waits without being counted.
     pub fn withhold(&mut self, mut job: Job, wait: Duration) {
         self.ended(&mut job);
+        if !self.is_open(&job) {
+            return;
+        }
         let Some(subscriber) = self.subscribers.get_mut(job.place) else { return };
         if let Some(drive) = subscriber.drive().filter(|_| job.driven) {
             drive.withheld();
@@ -80,8 +95,27 @@ impl Worker {
             response: None,
             unheard: job.notification.attempt.unheard,
             has: None,
+            lent: None,
         });
         self.conclude(job, Verdict::Retry { due: now.saturating_add(wait), doubtful: false, trouble });
+    }
+
+    /// What became too old before its turn came is given up, and nothing is sent.
+    pub fn give_up_untried(&mut self, mut job: Job, verdict: Verdict) {
+        self.ended(&mut job);
+        if job.probe {
+            // It found nothing out; the next one does.
+            self.hosts[job.host].breaker.leave_off();
+        }
+        if !self.is_open(&job) {
+            return;
+        }
+        let Some(subscriber) = self.subscribers.get_mut(job.place) else { return };
+        if let Some(drive) = subscriber.drive().filter(|_| job.driven) {
+            drive.ends(&verdict);
+        }
+        self.tools.desk.counts.judged(&verdict, None);
+        self.conclude(job, verdict);
     }
 
     /// When an attempt began and ended, as this thread counts time.
@@ -101,18 +135,37 @@ impl Worker {
         job.offset = self.offset;
     }
 
+    /// Whether the lane of an attempt is still what it was: not gone, and not opened anew meanwhile.
+    pub(in crate::journey) fn is_open(&self, job: &Job) -> bool {
+        self.subscribers.lane(job.place, job.lane).is_some_and(|slot| slot.epoch == job.epoch)
+    }
+
+    /// An attempt whose lane was cut has come to its end: nobody knows what its client did with it, and the next owner
+    /// of the lane takes that for unknown.
+    pub fn cut_off(&mut self, mut job: Job, lasted: Lasted) {
+        self.ended(&mut job);
+        if job.probe {
+            // Whoever waits for what it finds out is not kept waiting.
+            let nothing = Ending::Failed { status: None, error: String::new(), sent: true, timed_out: false };
+            self.heard_of(&job, &nothing, lasted);
+        }
+    }
+
     /// One attempt fewer is open.
     fn ended(&mut self, job: &mut Job) {
         self.keep_up(job);
         self.in_flight -= 1;
-        if job.hanging {
-            self.hangs_no_more();
+        if let Some(class) = job.share.take() {
+            self.tools.caps.end_share(self.hosts[job.host].number, class);
         }
         if self.stopping && self.in_flight == 0 {
             self.drained.notify_one();
         }
-        if let Some(subscriber) = self.subscribers.get_mut(job.place) {
+        if self.is_open(job)
+            && let Some(subscriber) = self.subscribers.get_mut(job.place)
+        {
             subscriber.in_flight -= 1;
+            job.age.take().into_iter().for_each(|age| subscriber.service.is_rid_of(age));
             subscriber.lanes[job.lane].in_flight -= 1;
             self.give_back(job.place);
         }
@@ -144,19 +197,34 @@ impl Worker {
     }
 
     /// Whether a host answers. Returns for how long nothing was sent to it, if that is known only now.
-    fn heard_of(&mut self, host: usize, ending: &Ending) -> Option<Duration> {
-        let breaker = &mut self.hosts[host].breaker;
-        let silent = matches!(ending, Ending::Failed { .. });
-        if !silent && breaker.is_closed() {
-            return breaker.answered(Duration::ZERO);
+    fn heard_of(
+        &mut self,
+        job: &Job,
+        ending: &Ending,
+        Lasted { since, until, .. }: Lasted,
+    ) -> Option<Duration> {
+        let host = job.host;
+        let silence = match ending {
+            Ending::Failed { sent, .. } => Some(Silence { since, until, reached: *sent, probe: job.probe }),
+            Ending::Answered(_) | Ending::Taken | Ending::Refused(_) => None,
+        };
+        let silent = silence.is_some();
+        if !silent {
+            self.hosts[host].answered_last = Some(job.place);
         }
-        let was_closed = breaker.is_closed();
-        let (now, jitter) = (self.tools.clock.monotonic(), self.tools.chance.unit());
-        let lost = match silent {
-            true => breaker.silence(now, &self.tools.limits.breaker, jitter),
-            false => breaker.answered(now),
+        let breaker = &mut self.hosts[host].breaker;
+        if !silent && breaker.is_closed() {
+            return breaker.answered(until);
+        }
+        let (was_closed, jitter) = (breaker.is_closed(), self.tools.chance.unit());
+        let lost = match silence {
+            Some(silence) => breaker.silence(&silence, &self.tools.limits.breaker, jitter),
+            None => breaker.answered(until),
         };
         self.hosts[host].rests = false;
+        if was_closed && !self.hosts[host].breaker.is_closed() {
+            self.leave_alone(host);
+        }
         let key = &self.hosts[host].key;
         if was_closed && !self.hosts[host].breaker.is_closed() {
             self.tools.desk.counts.breakers.add(1);
@@ -164,11 +232,21 @@ impl Worker {
         } else if !was_closed && !silent {
             tracing::info!(host = %key, "host answers again");
         }
-        if !self.hosts[host].ready.is_empty() {
+        if !self.hosts[host].queue.is_empty() {
             // Whoever stands in line was turned away while the probe was under way.
             self.summon(host);
         }
         lost
+    }
+
+    /// A host is left alone from now on, but for those who had no failure of their own where it could be reached.
+    fn leave_alone(&mut self, host: usize) {
+        self.return_shares_of(host);
+        let (subscribers, host) = (&self.subscribers, &mut self.hosts[host]);
+        if host.breaker.spares_the_innocent() {
+            let innocent = |place| subscribers.get(place).is_some_and(|subscriber| subscriber.is_innocent());
+            host.queue.trust(innocent);
+        }
     }
 
     /// The time in which nothing was sent to a host counts against nobody's time to live.
@@ -191,7 +269,9 @@ impl Worker {
         let (failing_after, disable_after) =
             (self.tools.limits.failing_after, self.tools.limits.disable_after);
         let Some(subscriber) = self.subscribers.get_mut(job.place) else { return };
-        let Some(since) = subscriber.fortune.failing_since else {
+        // Where several threads serve it, it fails only if it does so on all of them.
+        let since = subscriber.fortune.failing_since.and_then(|_| subscriber.fares_in_all().failing_since);
+        let Some(since) = since else {
             if std::mem::take(&mut subscriber.recovering) {
                 self.tools.report.recovered(job.notification.compiled.id.clone(), times.ended);
             }
@@ -199,8 +279,9 @@ impl Worker {
         };
         let failing = times.ended.since(since);
         let untold = failing >= failing_after && !std::mem::replace(&mut subscriber.fortune.told, true);
+        let tried = failing.saturating_sub(subscriber.fortune.untried);
         let hopeless =
-            !disable_after.is_zero() && failing >= disable_after && subscriber.standstill == Standstill::None;
+            !disable_after.is_zero() && tried >= disable_after && subscriber.standstill == Standstill::None;
         subscriber.recovering |= untold;
         if untold {
             self.tools.report.failing(job.notification.compiled.id.clone(), since, times.ended);
@@ -220,19 +301,29 @@ fn count(
     judgement: &Judgement,
     ending: &Ending,
     times: Times,
-    monotonic: Duration,
+    lasted: Lasted,
 ) {
+    let first = job.notification.attempt.attempts == 0;
+    let ask = if first { Ask::First } else { Ask::Retry };
+    let request = Ended { ask, began: lasted.since, ended: lasted.until };
     let concurrency = subscriber.compiled.spec.concurrency;
     let tally = subscriber.lanes[job.lane].feed.tally_mut();
     match &judgement.verdict {
         Verdict::Delivered => {
             tally.delivered += 1;
             tally.last_success_at = Some(times.ended);
+            if let Some(health) = &mut tally.health {
+                health.failing_since = None;
+            }
             subscriber.fortune.succeeded(concurrency);
+            subscriber.tell_others(times.ended);
         }
         Verdict::Discarded { .. } => {
             tally.discarded += 1;
+            let health = tally.health_mut();
+            (health.last_discard_at, health.failing_since) = (Some(times.ended), None);
             subscriber.fortune.succeeded(concurrency);
+            subscriber.tell_others(times.ended);
         }
         Verdict::Retry { trouble, .. } | Verdict::GiveUp { trouble, .. } => {
             tally.failed += 1;
@@ -241,9 +332,11 @@ fn count(
             let timed_out = matches!(ending, Ending::Failed { timed_out: true, .. });
             tally.last_failure = Some(Box::new(Failure { at: times.ended, status: trouble.status, error }));
             if let Some(asked) = judgement.throttled {
-                subscriber.fortune.throttled(monotonic, subscriber.in_flight, asked);
+                subscriber.fortune.throttled(request, subscriber.in_flight, asked);
             }
-            subscriber.fortune.failed(times.ended, monotonic, timed_out);
+            subscriber.fortune.failed(request, times.ended, timed_out, &job.notification.compiled.spec.retry);
+            tally.health_mut().failing_since = subscriber.fortune.failing_since;
+            subscriber.warn_others(times.ended);
             tracing::debug!(
                 subscription.id = %job.notification.compiled.id,
                 document = %job.notification.change.document.url,
@@ -301,7 +394,18 @@ mod tests {
             });
             let notification = Notification { attempt, change, state: None, compiled, span: None };
             let (host, offset) = (subscriber.host, worker.offset);
-            let job = Job { place, lane, notification, host, offset, hanging: false, driven: true };
+            let job = Job {
+                place,
+                lane,
+                epoch: 1,
+                notification,
+                host,
+                offset,
+                share: None,
+                age: None,
+                probe: false,
+                driven: true,
+            };
             let trouble = Box::new(Trouble {
                 attempts: 1,
                 first_attempt_at: now,
@@ -312,6 +416,7 @@ mod tests {
                 response: None,
                 unheard: false,
                 has: None,
+                lent: None,
             });
             // Due at once, so that whoever waits in line is looked at; and there is more to read, for which there was no room.
             worker.subscribers[place].mark_unread(lane);

@@ -1,6 +1,5 @@
 //! How many attempts of a subscription may be open: what it costs a thread to begin one, of the subscription's own
-//! concurrency and rate where several threads share them, and of the half of all connections that clients that hang get
-//! together.
+//! concurrency and rate where several threads share them.
 
 use std::sync::Arc;
 
@@ -54,10 +53,7 @@ impl Worker {
     /// A courier came for a subscription and there was nothing to take: whatever it was called for, others may have.
     pub(in crate::journey) fn took_nothing(&mut self, place: Place) {
         self.rest(place);
-        let hangs = self.subscribers.get(place).is_some_and(|subscriber| subscriber.fortune.hangs);
-        if hangs && self.tools.caps.hanging.is_called(self.thread) {
-            self.next_that_hangs();
-        }
+        self.return_share(place);
     }
 
     /// A thread serves a subscription no more; nothing of it is in flight.
@@ -78,6 +74,7 @@ impl Worker {
         {
             *common.bucket.lock() = subscriber.bucket.take();
             subscriber.borrowed = Some(Box::new(Borrowed::new(common, subscriber.in_flight, 0)));
+            subscriber.share_fortune();
         }
         self.share_concurrency(place);
     }
@@ -99,42 +96,5 @@ impl Worker {
             borrowed.called();
         }
         self.ready(place);
-    }
-
-    /// Whether a client that hangs may be asked: together they get half of the connections. If so it is taken; it is
-    /// given back when the attempt ends, or at once if there was nothing to ask.
-    pub(in crate::journey) fn may_hang(&mut self, place: Place) -> bool {
-        let subscriber = &mut self.subscribers[place];
-        if subscriber.waits_to_hang {
-            return false;
-        }
-        if self.tools.caps.hanging.take(self.thread) {
-            self.next_that_hangs();
-            return true;
-        }
-        subscriber.waits_to_hang = true;
-        self.hanging.push_back(place);
-        false
-    }
-
-    /// An attempt of a client that hangs has ended, or was not begun.
-    pub(in crate::journey) fn hangs_no_more(&mut self) {
-        let caps = &self.tools.caps;
-        caps.call(caps.hanging.give(1), || Call::Hanging);
-    }
-
-    /// The next client that hangs, and waits to be asked, tries; if none does, others may.
-    pub(in crate::journey) fn next_that_hangs(&mut self) {
-        while let Some(place) = self.hanging.pop_front() {
-            let Some(subscriber) = self.subscribers.get_mut(place) else { continue };
-            subscriber.waits_to_hang = false;
-            let hangs = subscriber.fortune.hangs;
-            self.ready(place);
-            if hangs && self.subscribers.get(place).is_some_and(|subscriber| subscriber.queued) {
-                return;
-            }
-        }
-        let caps = &self.tools.caps;
-        caps.call(caps.hanging.decline(self.thread), || Call::Hanging);
     }
 }

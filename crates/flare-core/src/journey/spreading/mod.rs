@@ -4,4 +4,5 @@
 pub mod alarms;
 pub mod concurrency;
 pub mod ready;
+pub mod sharing;
 pub mod summoning;

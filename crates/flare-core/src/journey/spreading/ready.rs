@@ -52,7 +52,7 @@ impl Worker {
     /// The same by a courier of host `mine`, who is about to look into that queue itself.
     pub fn ready_for(&mut self, place: Place, mine: usize) {
         if let Some(host) = self.enqueue(place)
-            && (host != mine || self.hosts[host].ready.len() > 1)
+            && (host != mine || self.hosts[host].queue.len() > 1)
         {
             self.summon(host);
         }
@@ -66,13 +66,20 @@ impl Worker {
         let nothing = subscriber.unread.is_empty() && subscriber.due.is_empty();
         let stands = subscriber.stands() || self.stopping;
         let full = subscriber.in_flight >= subscriber.room() || subscriber.waits_for_concurrency();
+        let full = full || subscriber.waits.is_some();
         if nothing || stands || full || subscriber.queued {
             self.rest(place);
             return None;
         }
-        subscriber.queued = true;
         let host = subscriber.host;
-        self.hosts[host].ready.push_back(place);
+        if self.hosts[host].is_left_alone() {
+            // It is tried for when the host is asked again: until then it is kept from nobody.
+            self.return_share(place);
+        } else if !self.may_share(place) {
+            self.rest(place);
+            return None;
+        }
+        self.stand_in_queue(place);
         Some(host)
     }
 }

@@ -44,7 +44,7 @@ impl Worker {
                     self.make_courier(host);
                 }
             }
-            Call::Hanging => self.next_that_hangs(),
+            Call::Share(host, class) => self.granted(host, class),
             Call::Concurrency(number) => self.called_for_concurrency(number),
             Call::Idle(key) => self.hosts.called_for_idle(key.as_ref()),
         }

@@ -15,6 +15,8 @@ use crate::notification::change::Change;
 pub struct FeedLane {
     /// Its id.
     pub id: FeedId,
+    /// Under which it was opened: every record carries it, and an attempt that was begun under another is not its.
+    pub epoch: u64,
     /// The rules.
     pub feed: Feed,
     /// The changes.
@@ -58,9 +60,10 @@ pub struct FeedLane {
 
 impl FeedLane {
     /// A lane that is taken over, with nothing read for it yet.
-    pub fn new(id: FeedId, feed: Feed, tail: Arc<LaneTail>, begun: bool) -> FeedLane {
+    pub fn new(id: FeedId, epoch: u64, feed: Feed, tail: Arc<LaneTail>, begun: bool) -> FeedLane {
         FeedLane {
             id,
+            epoch,
             feed,
             tail,
             begun,
@@ -118,6 +121,15 @@ pub struct Looked {
     pub head: Seq,
 }
 
+impl Looked {
+    /// Whether it still counts, looked for from there by a reader at this position. A revision that the reader has met is the first
+    /// one for ever; that there is none, only up to the head.
+    pub fn holds(&self, from: Seq, position: Seq) -> bool {
+        let met = self.change.as_ref().is_some_and(|change| change.row().seq <= position);
+        self.from == from && (met || self.head >= position)
+    }
+}
+
 /// Where a feed is in the list of its lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParkedAt(pub u32);
@@ -146,5 +158,18 @@ impl Noted {
             waiting: sum.waiting + lane.waiting,
             sweeping: sum.sweeping + lane.sweeping,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn that_there_is_no_revision_is_believed_no_further_than_it_was_looked() {
+        let none = Looked { from: Seq(5), change: None, head: Seq(8) };
+        assert!(none.holds(Seq(5), Seq(8)));
+        assert!(!none.holds(Seq(5), Seq(9)), "the reader has met what was not known then");
+        assert!(!none.holds(Seq(6), Seq(8)));
     }
 }

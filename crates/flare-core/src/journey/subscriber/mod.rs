@@ -2,9 +2,9 @@
 //! above find out. Out: what it may do now. Plain data with small rules; nothing here knows a thread or the store.
 
 pub mod decision;
+pub mod faring;
 pub mod lane;
 pub mod lanes;
-pub mod pace;
 pub mod passive;
 pub mod placement;
 pub mod seldom;
@@ -13,14 +13,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use flare_model::feed::State;
 use flare_model::ids::Ordinal;
+use flare_model::pace::{Ask, Fortune, Throttle};
+use flare_model::sharing::{Class, Service, Ticket};
 use flare_model::time::Timestamp;
 
 use crate::journey::permits::bucket::Bucket;
 use crate::journey::permits::concurrency::Borrowed;
 use crate::journey::subscriber::decision::Decision;
 use crate::journey::subscriber::lanes::Lanes;
-use crate::journey::subscriber::pace::Fortune;
 use crate::journey::subscriber::passive::Passive;
 use crate::journey::subscriber::passive::drive::Drive;
 use crate::journey::subscriber::passive::leases::Leases;
@@ -65,8 +67,14 @@ pub struct Subscriber {
     pub in_flight: u32,
     /// Whether it stands in its host's queue.
     pub queued: bool,
-    /// Whether it is among those that hang and wait to be asked.
-    pub waits_to_hang: bool,
+    /// How long its requests take.
+    pub service: Service,
+    /// As which class its hosts know it.
+    pub class: Class,
+    /// The share of its host's connections that it has, and has not used yet.
+    pub share: Option<Class>,
+    /// That it waits for one.
+    pub waits: Option<WaitsForShare>,
     /// Where most of its notifications go.
     pub host: usize,
     /// By action, where they go.
@@ -83,6 +91,15 @@ pub struct Subscriber {
     pub passive: Option<Box<Passive>>,
     /// While any is out, whatever the mode is by now.
     pub leases: Option<Box<Leases>>,
+}
+
+/// That a subscription waits for its share, and where.
+#[derive(Clone, Copy, Debug)]
+pub struct WaitsForShare {
+    /// As which class.
+    pub class: Class,
+    /// In which place.
+    pub ticket: Ticket,
 }
 
 /// Since when a subscription stands still.
@@ -129,7 +146,10 @@ impl Subscriber {
             borrowed: None,
             in_flight: 0,
             queued: false,
-            waits_to_hang: false,
+            service: Service::default(),
+            class: Class::New,
+            share: None,
+            waits: None,
             host: hosts[1],
             hosts,
             fortune: Fortune::default(),
@@ -156,7 +176,7 @@ impl Subscriber {
 
     /// The wall clock was set, by so many milliseconds: what is kept of it moves along.
     pub fn clock_moved(&mut self, by: i64) {
-        self.fortune.failing_since = self.fortune.failing_since.map(|since| since.moved(by));
+        self.fortune.clock_moved(by);
         self.stood = self.stood.map(|stood| Stood { since: stood.since.moved(by), ..stood });
     }
 
@@ -169,6 +189,12 @@ impl Subscriber {
     pub fn room(&self) -> u32 {
         let most = self.fortune.room(self.compiled.spec.concurrency);
         self.passive.as_ref().map_or(most, |passive| passive.room(self.in_flight).min(most))
+    }
+
+    /// Whether its client may be asked though others got no answer from the host: it has had no failure of its own, and
+    /// this would be its only request.
+    pub fn is_innocent(&self) -> bool {
+        self.fortune.failures == 0 && self.in_flight == 0
     }
 
     /// Whether other threads have all of its concurrency that this one does not.
@@ -220,13 +246,64 @@ impl Subscriber {
         self.lanes.iter().map(|slot| slot.fetching).sum::<u32>() < most
     }
 
-    /// Lets go of documents in memory that cannot be sent soon: they are read again when their turn comes.
-    pub fn let_go_of_documents(&mut self) {
+    /// Lets go of documents in memory that cannot be sent soon: they are read again when their turn comes. But for this
+    /// one, if it was read because its turn has come.
+    pub fn let_go_of_documents(&mut self, next: Option<(u8, Ordinal)>) {
         for slot in self.lanes.iter_mut() {
             slot.page = None;
-            slot.fetched.clear();
-            slot.looked.clear();
+            match next {
+                Some((lane, ordinal)) if lane == slot.id.lane => {
+                    slot.fetched.keep_only(&ordinal);
+                    slot.looked.keep_only(&ordinal);
+                }
+                _ => {
+                    slot.fetched.clear();
+                    slot.looked.clear();
+                }
+            }
         }
+    }
+
+    /// Whether a document that is due was tried before, and its policy said that it is due now.
+    fn is_retry(&self, (lane, ordinal): (u8, Ordinal)) -> bool {
+        let Some(slot) = self.lanes.get(lane) else { return false };
+        let standing = slot.feed.waiting().get(&ordinal);
+        let tried = standing.and_then(|standing| standing.trouble.as_ref());
+        tried.is_some_and(|trouble| trouble.attempts > 0) && !slot.feed.is_to_be_decided_again(ordinal)
+    }
+
+    /// Where in `due` the next document is that may be sent. A client that struggles is tried with what it was tried with
+    /// before, as long as any of that is due: it was due before whatever else is there.
+    pub fn next_due(&self, ask: Ask) -> Option<usize> {
+        let all = !self.fortune.struggling();
+        let retry = || self.due.iter().position(|due| self.is_retry(*due));
+        match ask {
+            _ if all => (!self.due.is_empty()).then_some(0),
+            Ask::Retry => retry(),
+            Ask::First => retry().or((!self.due.is_empty()).then_some(0)),
+        }
+    }
+
+    /// While its client is asked one thing at a time: since when, and when it is asked next. `now` is by the wall clock of
+    /// the thread, `monotonic` the same moment.
+    pub fn throttle(&self, now: Timestamp, monotonic: Duration) -> Option<Throttle> {
+        let since = self.fortune.struggling_since()?;
+        let quiet = self.in_flight > 0 || self.stands() || self.passive.is_some();
+        let next = (!quiet).then(|| self.next_request(now, monotonic)).flatten();
+        let at = |at: Duration| now.saturating_add(at.saturating_sub(monotonic));
+        Some(Throttle { since, next: next.map(at) })
+    }
+
+    /// When a client that struggles is asked next, with nothing open.
+    fn next_request(&self, now: Timestamp, monotonic: Duration) -> Option<Duration> {
+        let waiting = self.lanes.iter().flat_map(|slot| slot.feed.waiting().values());
+        let dues = waiting.filter_map(|standing| match (&standing.state, &standing.trouble) {
+            (State::Waiting { due }, Some(trouble)) if trouble.attempts > 0 => Some(*due),
+            _ => None,
+        });
+        let retry = dues.min().map(|due| monotonic + due.since(now));
+        let untried = self.due.iter().any(|due| !self.is_retry(*due)) || !self.unread.is_empty();
+        self.fortune.next(retry, untried)
     }
 
     /// Puts a lane among those with something unread.

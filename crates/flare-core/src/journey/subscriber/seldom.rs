@@ -35,6 +35,16 @@ impl<V> Seldom<V> {
         value
     }
 
+    /// Forgets all but this one.
+    pub fn keep_only(&mut self, ordinal: &Ordinal) {
+        if let Some(value) = self.remove(ordinal) {
+            self.clear();
+            self.insert(*ordinal, value);
+        } else {
+            self.clear();
+        }
+    }
+
     /// Forgets all.
     pub fn clear(&mut self) {
         self.0 = None;
@@ -52,6 +62,10 @@ mod tests {
         seldom.insert(Ordinal(1), 'a');
         seldom.insert(Ordinal(2), 'b');
         assert_eq!((seldom.get(&Ordinal(1)), seldom.get(&Ordinal(3))), (Some(&'a'), None));
+        seldom.insert(Ordinal(3), 'c');
+        seldom.keep_only(&Ordinal(2));
+        assert_eq!((seldom.get(&Ordinal(1)), seldom.get(&Ordinal(2))), (None, Some(&'b')));
+        seldom.insert(Ordinal(1), 'a');
         assert_eq!(seldom.remove(&Ordinal(2)), Some('b'));
         assert_eq!(
             (seldom.0.is_some(), seldom.remove(&Ordinal(1)), seldom.0.is_some()),

@@ -20,6 +20,7 @@ use crate::journey::permits::caps::Caps;
 use crate::journey::report::Report;
 use crate::journey::subscriber::Standstill;
 use crate::journey::subscriber::passive::PassiveLimits;
+use crate::journey::thread::opening::TakenOver;
 use crate::journey::worker::breaker::BreakerSettings;
 use crate::journey::worker::subscribers::FeedPlace;
 use crate::journey::worker::{Tools, Worker, WorkerLimits};
@@ -74,7 +75,7 @@ impl Thread {
                 Destinations::new(&Default::default(), false),
                 crate::tls::client().expect("TLS can be set up"),
             ),
-            epoch: 1.into(),
+            tenancy: None,
             read_limits: ReadLimits { read: 1024, keep: 1024 },
             limits: LIMITS,
             caps: Arc::new(Caps::new(1, 1, vec![Arc::default()])),
@@ -93,7 +94,8 @@ impl Thread {
         let compiled = fixture::compiled(number);
         let placement = compiled.placement(1);
         let mut worker = self.worker.borrow_mut();
-        worker.open(&self.tails, compiled, vec![opened], standstill, placement, None).feed(0)
+        let taken = TakenOver { opened: vec![opened], epoch: 1 };
+        worker.open(&self.tails, compiled, taken, standstill, placement, None).feed(0)
     }
 }
 

@@ -2,5 +2,6 @@
 
 pub mod any_order;
 pub mod fixture;
+pub mod sinks;
 pub mod wakings;
 pub mod world;

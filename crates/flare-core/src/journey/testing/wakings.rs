@@ -4,9 +4,11 @@
 use flare_model::feed::{Action, SweepKind};
 use flare_model::ids::SubscriptionNumber;
 use flare_model::time::Timestamp;
-use flare_provider::Start;
+use flare_provider::{EntityKind, Start};
 use serde_json::json;
+use tokio::sync::oneshot;
 
+use crate::journey::passive::{Ask, EndLeases, LeaseEnd, Reservation};
 use crate::journey::subscriber::Standstill;
 use crate::journey::testing::world::{Small, World, taken, timed_out, until};
 use crate::journey::thread::command::{AskedFor, Command, Requested};
@@ -182,7 +184,7 @@ fn a_standing_for_a_document_that_is_gone_is_cleared_and_makes_room_for_others()
         let before = Timestamp::from_millis(i64::MAX);
         let keep = Default::default();
         // Nobody needs it, so it goes, and just then somebody asks for it.
-        let went = world.store.documents.remove_tombstones(lane, row.seq, before, &keep, 10).await;
+        let went = world.store.documents.remove_tombstones(0, lane, row.seq, before, &keep, 10).await;
         assert_eq!(went.unwrap(), 1);
         world.say(2, Some(1)).await;
         world.settle(world.next().await, &taken());
@@ -226,7 +228,7 @@ fn a_subscription_that_moves_to_another_host_does_not_wait_for_the_one_it_had() 
         let number = world.subscribe(json!({}), Start::Now).await;
         world.say(1, Some(1)).await;
         until("it stands in the queue of its host", || {
-            (!world.worker.borrow().hosts[0].ready.is_empty()).then_some(())
+            (!world.worker.borrow().hosts[0].queue.is_empty()).then_some(())
         })
         .await;
         // It still tells that host of deletes.
@@ -238,5 +240,27 @@ fn a_subscription_that_moves_to_another_host_does_not_wait_for_the_one_it_had() 
         let job = until("its new host has it", || world.worker.borrow_mut().next_job(host)).await;
         world.settle(job, &taken());
         assert_eq!(world.progress(number).await.held, 1);
+    });
+}
+
+#[test]
+fn whoever_ends_leases_of_a_subscription_that_is_being_deleted_does_not_wait_for_its_record() {
+    World::run(TINY, async |world| {
+        let number = world.subscribe(json!({"mode": "passive"}), Start::Now).await;
+        world.say(1, Some(1)).await;
+        let (reply, handout) = oneshot::channel();
+        let lease = std::time::Duration::from_secs(3_600);
+        let reservation = Reservation { quantity: 1, lease, patient: true, reply };
+        world.obey(Command::Passive(number, Ask::Reserve(reservation)));
+        let handout = handout.await.expect("it is answered").unwrap_or_default();
+        handout.receipt.expect("it gets one").handed_over();
+        let deleted = world.store.catalog.delete(EntityKind::Subscription, "sub").await;
+        assert!(deleted.expect("the store works"));
+        // Whoever deletes it waits until those have their answers who asked before.
+        let (reply, ended) = oneshot::channel();
+        let which = EndLeases { document: None, word: LeaseEnd::Revoked };
+        world.obey(Command::Passive(number, Ask::EndLeases(which, reply)));
+        assert!(ended.await.is_err(), "it was not recorded");
+        assert!(world.ask(|reply| Command::Progress(number, reply)).await.is_none(), "it is gone");
     });
 }

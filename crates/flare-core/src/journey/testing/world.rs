@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
+use crate::bridges::Bridges;
 use crate::door::{Chance, Clock, SystemClock};
 use crate::journey::asking::progress::Progress;
 use crate::journey::bell::Bell;
@@ -39,7 +40,7 @@ use crate::journey::worker::job::Job;
 use crate::journey::worker::moments::Lasted;
 use crate::journey::worker::{Tools, Worker, WorkerLimits};
 use crate::network::Destinations;
-use crate::notification::compiled::Compiled;
+use crate::notification::compiled::{Appearance, Compiled};
 use crate::notification::ending::Answer;
 use crate::notification::ending::Ending;
 use crate::observe::{self, Observe};
@@ -63,17 +64,30 @@ pub struct World {
     pub store: Store,
     pub resource: Arc<Resource>,
     tails: Arc<Tails>,
+    bridges: Bridges,
 }
 
 impl World {
     /// Runs a test in a world of its own.
     pub fn run<F: Future>(small: Small, test: impl FnOnce(Rc<World>) -> F) -> F::Output {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.expect("a runtime for the test");
-        tokio::task::LocalSet::new().block_on(&runtime, async { test(World::begin(small).await).await })
+        // No couriers: the test takes what there is.
+        World::run_with(small, 0, Bridges::default(), test)
     }
 
-    async fn begin(small: Small) -> Rc<World> {
+    /// The same with couriers, as many to a destination as are given, and ways to sinks.
+    pub fn run_with<F: Future>(
+        small: Small,
+        couriers: u32,
+        bridges: Bridges,
+        test: impl FnOnce(Rc<World>) -> F,
+    ) -> F::Output {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime for the test");
+        tokio::task::LocalSet::new()
+            .block_on(&runtime, async { test(World::begin(small, couriers, bridges).await).await })
+    }
+
+    async fn begin(small: Small, couriers: u32, bridges: Bridges) -> Rc<World> {
         let plan = Plan::quiet();
         let store = Faulty::wrap(Memory::new().store(), plan.clone());
         let resource = resource(small.lanes);
@@ -94,11 +108,10 @@ impl World {
                 Destinations::new(&Default::default(), true),
                 crate::tls::client().expect("TLS can be set up"),
             ),
-            epoch: 1.into(),
+            tenancy: None,
             read_limits: ReadLimits { read: 0, keep: 0 },
             limits: limits_of(small),
-            // No couriers: the test takes what there is.
-            caps: Arc::new(Caps::new(100, 0, vec![bell.clone()])),
+            caps: Arc::new(Caps::new(100, couriers, vec![bell.clone()])),
             report: Report::new().0,
             desk: observe.desk(0),
             tracer: None,
@@ -106,7 +119,7 @@ impl World {
         let worker = Worker::new(0, Arc::new(tools), TaskTracker::new());
         tokio::task::spawn_local(recorder::recorder(worker.clone()));
         tokio::task::spawn_local(listen(worker.clone(), bell));
-        Rc::new(World { worker, plan, store, resource, tails })
+        Rc::new(World { worker, plan, store, resource, tails, bridges })
     }
 
     /// Has the thread do something.
@@ -138,7 +151,8 @@ impl World {
         let opened = self.store.ledger.open(&feeds, 1).await.expect("nobody has a higher epoch");
         let (placement, standstill) = (compiled.placement(1), Standstill::None);
         let (common, decision) = (None, None);
-        self.obey(Command::Open { compiled, opened, standstill, fresh: false, placement, common, decision });
+        let (epoch, fresh) = (1, false);
+        self.obey(Command::Open { compiled, opened, epoch, standstill, fresh, placement, common, decision });
     }
 
     /// The settings of a subscription that gives up after one attempt, unless it says otherwise.
@@ -154,10 +168,19 @@ impl World {
             maximum_timeout: DAY,
             default_concurrency: 10,
             maximum_concurrency: 100,
+            maximum_ttl: DAY,
         };
         let spec = check(&draft, &self.resource, &limits).expect("it is right");
         let (id, agent) = (SubscriptionId::new("sub"), "test");
-        Arc::new(Compiled::new(id, number, filter_changes, self.resource.clone(), spec, 1, agent))
+        Arc::new(Compiled::new(
+            id,
+            number,
+            filter_changes,
+            self.resource.clone(),
+            spec,
+            1,
+            Appearance::named(agent, &self.bridges),
+        ))
     }
 
     /// Says a document, or with no revision that it is gone.
@@ -227,7 +250,7 @@ pub fn taken() -> Ending {
 
 /// The client did not answer in time.
 pub fn timed_out() -> Ending {
-    Ending::Failed { error: "no answer".to_owned(), sent: true, timed_out: true }
+    Ending::Failed { status: None, error: "no answer".to_owned(), sent: true, timed_out: true }
 }
 
 /// Waits until something is found, for as long as a busy machine may take.

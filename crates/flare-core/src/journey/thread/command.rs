@@ -32,6 +32,8 @@ pub enum Command {
         compiled: Arc<Compiled>,
         /// Its feeds, or some that come from another thread, as found.
         opened: Vec<Opened>,
+        /// Under which they were opened: every record carries it.
+        epoch: u64,
         /// Whether it may work.
         standstill: Standstill,
         /// It was created just now: changes are about to come, so its marks are raised at once.
@@ -64,6 +66,8 @@ pub enum Command {
     /// Lets go of lanes, after a drain: answers when all that is known of them is durable and they are gone here, with
     /// what was decided and is not durable yet.
     Release(SubscriptionNumber, Vec<u8>, oneshot::Sender<Option<Decision>>),
+    /// Lets go of lanes at once: what is open is cut off, and nothing more is written. Answers when nothing of them runs.
+    Cut(SubscriptionNumber, Vec<u8>, oneshot::Sender<()>),
     /// Whether no sweep of it is under way.
     MaySweep(SubscriptionNumber, oneshot::Sender<bool>),
     /// How it stands.

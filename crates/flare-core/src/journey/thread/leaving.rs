@@ -64,6 +64,23 @@ impl Worker {
         });
     }
 
+    /// Forgets lanes at once, because another node may have them: whoever sends something of them stops, what they wait to
+    /// have recorded is not, and whoever waits for that hears nothing.
+    pub fn cut(&mut self, number: SubscriptionNumber, lanes: &[u8]) {
+        let Some(place) = self.subscribers.find(number) else { return };
+        let subscriber = &mut self.subscribers[place];
+        if let Some(leases) = &mut subscriber.leases {
+            leases.cut(lanes);
+        }
+        let open: u32 =
+            lanes.iter().filter_map(|lane| subscriber.lanes.get(*lane)).map(|slot| slot.in_flight).sum();
+        if let Some(tenancy) = &self.tools.tenancy {
+            tenancy.cut(u64::from(open), self.tools.clock.monotonic());
+        }
+        self.let_go(number, lanes);
+        self.cuts.notify_waiters();
+    }
+
     fn let_go(&mut self, number: SubscriptionNumber, lanes: &[u8]) {
         let Some(place) = self.subscribers.find(number) else { return };
         let subscriber = &mut self.subscribers[place];
@@ -73,10 +90,13 @@ impl Worker {
         if subscriber.leases.as_mut().is_some_and(|leases| leases.let_go(lanes)) {
             subscriber.leases = None;
         }
+        // Only of lanes that are cut is anything open.
+        subscriber.in_flight -= gone.iter().map(|slot| slot.in_flight).sum::<u32>();
         gone.iter().for_each(|slot| self.wake_no_more(slot));
         if self.subscribers[place].lanes.is_empty() {
             self.remove(number);
         } else {
+            self.give_back(place);
             // What waited in those lanes made no room for the others.
             sweeping::go_on(self, place);
             self.ready(place);
@@ -86,11 +106,10 @@ impl Worker {
     /// Forgets a subscription: it was deleted, or is served elsewhere.
     pub(in crate::journey) fn remove(&mut self, number: SubscriptionNumber) {
         self.forget_decision(number);
-        let Some((place, removed)) = self.subscribers.remove(number) else { return };
+        let Some(place) = self.subscribers.find(number) else { return };
+        self.quit_hosts(place);
+        let Some((_, removed)) = self.subscribers.remove(number) else { return };
         removed.lanes.iter().for_each(|slot| self.wake_no_more(slot));
-        if removed.queued {
-            self.hosts[removed.host].ready.retain(|waiting| *waiting != place);
-        }
         self.hosts.leave(removed.hosts);
         if let Some(borrowed) = removed.borrowed {
             self.borrow_no_more(number, &borrowed);

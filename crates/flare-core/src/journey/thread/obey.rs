@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::time::Duration;
 
 use flare_model::feed::Standing;
 use flare_model::ids::SubscriptionNumber;
@@ -14,14 +13,16 @@ use crate::journey::log::tail::Tails;
 use crate::journey::sending::errand;
 use crate::journey::sending::trial;
 use crate::journey::thread::command::{AskedFor, Command, Requested};
+use crate::journey::thread::opening::TakenOver;
 use crate::journey::worker::Worker;
 
 /// Does what a command says.
 pub fn obey(worker: &Rc<RefCell<Worker>>, tails: &Tails, command: Command) {
     let worker = &mut *worker.borrow_mut();
     match command {
-        Command::Open { compiled, opened, standstill, fresh, placement, common, decision } => {
-            let place = worker.open(tails, compiled, opened, standstill, placement, common);
+        Command::Open { compiled, opened, epoch, standstill, fresh, placement, common, decision } => {
+            let place =
+                worker.open(tails, compiled, TakenOver { opened, epoch }, standstill, placement, common);
             worker.begin_subscription(place, fresh, decision);
         }
         Command::Replace(compiled) => worker.replace(compiled),
@@ -33,6 +34,10 @@ pub fn obey(worker: &Rc<RefCell<Worker>>, tails: &Tails, command: Command) {
         Command::Place(placement, common) => worker.placed(placement, common),
         Command::Drain(number, lanes) => worker.drain(number, lanes),
         Command::Release(number, lanes, reply) => worker.release(number, lanes, reply),
+        Command::Cut(number, lanes, reply) => {
+            worker.cut(number, &lanes);
+            answer(reply, ());
+        }
         Command::Record(number, reply) => worker.record_now(number, reply),
         Command::Sweep(number, kind, replay, reply) => {
             answer(reply, worker.begin_sweep(number, kind, replay));
@@ -102,7 +107,7 @@ impl Worker {
                 slot.swept.push(row.ordinal);
                 requested.taken += 1;
                 self.mark_dirty(place, lane, true);
-                self.subscribers[place].fortune.probe_at = Duration::ZERO;
+                self.subscribers[place].fortune.try_now();
             }
         }
         requested

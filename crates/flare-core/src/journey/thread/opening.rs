@@ -18,21 +18,29 @@ use crate::journey::worker::Worker;
 use crate::journey::worker::subscribers::Place;
 use crate::notification::compiled::Compiled;
 
+/// Lanes of a subscription, as the ledger has them.
+pub(in crate::journey) struct TakenOver {
+    pub opened: Vec<Opened>,
+    /// Under which they were opened.
+    pub epoch: u64,
+}
+
 impl Worker {
     /// Takes over a subscription, or lanes of one that has others here. Answers where it is.
     pub(in crate::journey) fn open(
         &mut self,
         tails: &Tails,
         compiled: Arc<Compiled>,
-        opened: Vec<Opened>,
+        taken: TakenOver,
         standstill: Standstill,
         placement: Placement,
         common: Option<Arc<Common>>,
     ) -> Place {
+        let TakenOver { opened, epoch } = taken;
         let here = self.subscribers.find(compiled.number);
         let stands = here.map_or(standstill != Standstill::None, |place| self.subscribers[place].stands());
         let came: Vec<u8> = opened.iter().map(|opened| opened.feed.lane).collect();
-        let lanes = self.open_lanes(tails, &compiled, opened, stands);
+        let lanes = self.open_lanes(tails, &compiled, opened, epoch, stands);
         let place = match here {
             Some(place) => {
                 // It has other lanes here, which stay as they are; its settings are what it was told last.
@@ -43,6 +51,8 @@ impl Worker {
             }
             None => self.take_in(compiled, lanes.into_iter().collect(), standstill, placement, common),
         };
+        let (now, failing_after) = (self.now(), self.tools.limits.failing_after);
+        self.subscribers[place].remember(now, failing_after);
         self.begin_lanes(place, &came);
         place
     }
@@ -53,6 +63,7 @@ impl Worker {
         tails: &Tails,
         compiled: &Compiled,
         opened: Vec<Opened>,
+        epoch: u64,
         stands: bool,
     ) -> Vec<FeedLane> {
         let keeps_state = compiled.spec.keeps_state();
@@ -63,12 +74,12 @@ impl Worker {
         }
         let (now, resource) = (self.now(), compiled.resource.number);
         let lanes = opened.into_iter().map(|Opened { feed: id, saved, head }| {
-            let tail = tails.lane(LaneId { resource, index: id.lane }, head);
+            let tail = tails.lane_at(LaneId { resource, index: id.lane }, head);
             let begun = saved.is_of_another_log(head);
             let mut feed = Feed::open(saved, head);
             feed.keep_states(keeps_state);
             feed.wake_up(now, stands);
-            FeedLane::new(id, feed, tail, begun)
+            FeedLane::new(id, epoch, feed, tail, begun)
         });
         lanes.collect()
     }
@@ -89,6 +100,7 @@ impl Worker {
         let mut subscriber = Subscriber::new(compiled, lanes, hosts, placement, standstill, self.now());
         subscriber.borrowed = borrowed;
         let place = self.subscribers.insert(subscriber);
+        self.join_hosts(place);
         self.change_mode(place);
         place
     }
@@ -150,9 +162,14 @@ impl Worker {
         }
         let waiting: Vec<(u8, Ordinal)> = {
             let lanes = lanes.iter().filter_map(|lane| self.subscribers.lane(place, *lane));
-            let each =
-                lanes.flat_map(|lane| lane.feed.waiting().keys().map(|ordinal| (lane.id.lane, *ordinal)));
-            each.collect()
+            let each = lanes.flat_map(|lane| {
+                let waiting = lane.feed.waiting().iter();
+                waiting.map(|(ordinal, standing)| (standing.due(), lane.id.lane, *ordinal))
+            });
+            // What is due by now is tried in the order in which it was.
+            let mut each: Vec<_> = each.collect();
+            each.sort_unstable();
+            each.into_iter().map(|(_, lane, ordinal)| (lane, ordinal)).collect()
         };
         for (lane, ordinal) in waiting {
             self.schedule_retry(place, lane, ordinal);

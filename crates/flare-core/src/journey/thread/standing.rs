@@ -8,7 +8,6 @@ use tokio::sync::oneshot;
 
 use crate::journey::reading::sweeping;
 use crate::journey::subscriber::Standstill;
-use crate::journey::subscriber::pace::Fortune;
 use crate::journey::thread::opening::select;
 use crate::journey::worker::Worker;
 use crate::journey::worker::subscribers::Place;
@@ -26,23 +25,34 @@ impl Worker {
         subscriber.lanes.iter_mut().for_each(|lane| lane.feed.keep_states(keeps_state));
         self.share_concurrency(place);
         self.follow(place);
-        let subscriber = &mut self.subscribers[place];
-        if subscriber.queued && subscriber.host != hosts[1] {
+        let before = self.subscribers[place].hosts;
+        if before != hosts {
             // The host it had may be left alone for long, and the one that it has now need not wait for that.
-            subscriber.queued = false;
-            self.hosts[subscriber.host].ready.retain(|waiting| *waiting != place);
+            self.quit_hosts(place);
+            let subscriber = &mut self.subscribers[place];
+            (subscriber.host, subscriber.hosts) = (hosts[1], hosts);
+            self.join_hosts(place);
         }
-        subscriber.host = hosts[1];
-        let before = std::mem::replace(&mut subscriber.hosts, hosts);
         self.hosts.leave(before);
         let subscriber = &mut self.subscribers[place];
         select(&subscriber.compiled, &mut subscriber.lanes);
         for lane in subscriber.lanes.numbers() {
             self.mark_dirty(place, lane, false);
         }
+        let was_passive = self.subscribers[place].passive.is_some();
         self.change_mode(place);
+        if was_passive != self.subscribers[place].passive.is_some() {
+            self.forgive(place);
+        }
         sweeping::go_on(self, place);
         self.ready(place);
+    }
+
+    /// How a subscription fared says nothing any more, after a restart either.
+    fn forgive(&mut self, place: Place) {
+        for lane in self.subscribers[place].forgive() {
+            self.mark_dirty(place, lane, false);
+        }
     }
 
     /// A subscription is stopped, or let go.
@@ -59,15 +69,14 @@ impl Worker {
             self.forget_decision(number);
         }
         let stood = self.subscribers[place].stand(standstill, now);
-        self.subscribers[place].let_go_of_documents();
+        self.subscribers[place].let_go_of_documents(None);
         self.drive_may_end(place);
         self.rest_when_quiet(place);
         let Some(stood) = stood else { return };
-        let subscriber = &mut self.subscribers[place];
-        subscriber.fortune = Fortune::default();
+        self.forgive(place);
         if let Some(since) = paused_since {
             let paused = stood.lasted(now, since);
-            for lane in subscriber.lanes.numbers() {
+            for lane in self.subscribers[place].lanes.numbers() {
                 let Some(slot) = self.subscribers.lane_mut(place, lane) else { continue };
                 slot.feed.prolong(paused);
                 self.record_what_changed(place, lane);

@@ -1,7 +1,8 @@
 //! Whether a host is to be tried: how attempts there ended comes in, a permit comes out. Pure.
 //!
 //! Only silence counts (no connection, no answer in time): whoever answers is alive, whatever it answers, and one
-//! client that answers 500 must not keep its neighbours on the same host from their notifications.
+//! client that answers 500 must not keep its neighbours on the same host from their notifications. Nor does one that is
+//! not answered, if another one was meanwhile: then it is the client that hangs, and not the host.
 
 use std::time::Duration;
 
@@ -20,6 +21,10 @@ pub struct BreakerSettings {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Breaker {
     silent: u32,
+    /// When the last answer was heard.
+    answered_at: Duration,
+    /// The last one that was not answered could not even connect.
+    unreachable: bool,
     open: Option<OpenBreaker>,
 }
 
@@ -33,6 +38,19 @@ struct OpenBreaker {
     since: Duration,
     /// The one attempt that finds out is under way.
     probing: bool,
+}
+
+/// An attempt that ended without an answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Silence {
+    /// When it began.
+    pub since: Duration,
+    /// When it ended.
+    pub until: Duration,
+    /// Whether something was sent: then there is a host, and perhaps it is this client alone who hears nothing.
+    pub reached: bool,
+    /// Whether it was to find out.
+    pub probe: bool,
 }
 
 /// Whether an attempt may begin.
@@ -62,6 +80,12 @@ impl Breaker {
         self.open.is_none()
     }
 
+    /// Whether somebody may ask all the same who has had no failure of its own: the host was reached, and those who got
+    /// no answer from it may be the only ones.
+    pub fn spares_the_innocent(&self) -> bool {
+        self.open.is_some() && !self.unreachable
+    }
+
     /// Until when nothing is sent, while it is open.
     pub fn open_until(&self) -> Option<Duration> {
         self.open.map(|open| open.until)
@@ -74,19 +98,36 @@ impl Breaker {
         }
     }
 
+    /// The probe was not sent after all: another one may be.
+    pub fn leave_off(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.probing = false;
+        }
+    }
+
     /// Something was answered. Returns how long nothing was sent that is not made up for yet, if it was open.
     pub fn answered(&mut self, now: Duration) -> Option<Duration> {
-        self.silent = 0;
+        (self.silent, self.answered_at, self.unreachable) = (0, now, false);
         self.open.take().map(|open| now.saturating_sub(open.since))
     }
 
     /// An attempt ended without an answer; `jitter` is from 0 to below 1. Returns as [`Breaker::answered`] does when
     /// it was a probe.
-    pub fn silence(&mut self, now: Duration, settings: &BreakerSettings, jitter: f64) -> Option<Duration> {
+    pub fn silence(
+        &mut self,
+        silence: &Silence,
+        settings: &BreakerSettings,
+        jitter: f64,
+    ) -> Option<Duration> {
+        let now = silence.until;
+        if silence.reached && self.answered_at > silence.since {
+            return None;
+        }
+        self.unreachable = !silence.reached;
         self.silent = self.silent.saturating_add(1);
         match &mut self.open {
-            // One that had begun before the breaker opened tells nothing new.
-            Some(open) if !open.probing => None,
+            // One that had begun before the breaker opened, or beside the probe, tells nothing new.
+            Some(open) if !(open.probing && silence.probe) => None,
             Some(open) => {
                 let waited = now.saturating_sub(open.since);
                 let spread = open.pause.mul_f64(0.9 + 0.2 * jitter);
@@ -121,11 +162,20 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
+    /// Could not connect.
+    fn refused(at: u64) -> Silence {
+        Silence { since: secs(at), until: secs(at), reached: false, probe: false }
+    }
+
+    fn probed(at: u64) -> Silence {
+        Silence { probe: true, ..refused(at) }
+    }
+
     fn opened() -> Breaker {
         let mut breaker = Breaker::default();
         for _ in 0..3 {
             assert_eq!(breaker.permit(secs(10)), Permit::Free);
-            assert_eq!(breaker.silence(secs(10), &SETTINGS, 0.5), None);
+            assert_eq!(breaker.silence(&refused(10), &SETTINGS, 0.5), None);
         }
         breaker
     }
@@ -134,8 +184,8 @@ mod tests {
     fn silence_in_a_row_opens_it_and_an_answer_between_does_not() {
         let mut breaker = Breaker::default();
         for _ in 0..10 {
-            breaker.silence(secs(10), &SETTINGS, 0.5);
-            breaker.silence(secs(10), &SETTINGS, 0.5);
+            breaker.silence(&refused(10), &SETTINGS, 0.5);
+            breaker.silence(&refused(10), &SETTINGS, 0.5);
             assert_eq!(breaker.answered(secs(10)), None);
         }
         assert!(breaker.is_closed());
@@ -153,7 +203,7 @@ mod tests {
             assert_eq!(breaker.permit(now), Permit::Probe);
             breaker.probe();
             assert_eq!(breaker.permit(now), Permit::Wait(None));
-            breaker.silence(now, &SETTINGS, 0.5);
+            breaker.silence(&Silence { until: now, ..probed(0) }, &SETTINGS, 0.5);
         }
         assert_eq!(pauses, [1, 2, 4, 4, 4]);
     }
@@ -162,7 +212,7 @@ mod tests {
     fn the_time_it_was_open_is_told_once() {
         let mut breaker = opened();
         breaker.probe();
-        assert_eq!(breaker.silence(secs(12), &SETTINGS, 0.5), Some(secs(2)));
+        assert_eq!(breaker.silence(&probed(12), &SETTINGS, 0.5), Some(secs(2)));
         breaker.probe();
         assert_eq!(breaker.answered(secs(15)), Some(secs(3)));
         assert_eq!(breaker.permit(secs(15)), Permit::Free);
@@ -173,7 +223,7 @@ mod tests {
     fn attempts_from_before_it_opened_change_nothing() {
         let mut breaker = opened();
         let before = breaker.permit(secs(10));
-        assert_eq!(breaker.silence(secs(10), &SETTINGS, 0.5), None);
+        assert_eq!(breaker.silence(&refused(10), &SETTINGS, 0.5), None);
         assert_eq!(breaker.permit(secs(10)), before);
     }
 
@@ -181,8 +231,35 @@ mod tests {
     fn it_can_be_switched_off() {
         let mut breaker = Breaker::default();
         for _ in 0..100 {
-            breaker.silence(secs(1), &BreakerSettings { failures: 0, ..SETTINGS }, 0.5);
+            breaker.silence(&refused(1), &BreakerSettings { failures: 0, ..SETTINGS }, 0.5);
         }
         assert!(breaker.is_closed());
+    }
+
+    #[test]
+    fn clients_that_hang_are_judged_each_for_itself_while_another_one_is_answered() {
+        let mut breaker = Breaker::default();
+        let hangs =
+            |since, until| Silence { since: secs(since), until: secs(until), reached: true, probe: false };
+        for since in 0..20 {
+            breaker.answered(secs(since + 5));
+            breaker.silence(&hangs(since, since + 30), &SETTINGS, 0.5);
+        }
+        assert!(breaker.is_closed(), "somebody got an answer meanwhile");
+        for since in 60..63 {
+            breaker.silence(&hangs(since, since + 30), &SETTINGS, 0.5);
+        }
+        assert!(!breaker.is_closed() && breaker.spares_the_innocent(), "nobody did");
+        breaker.silence(&refused(93), &SETTINGS, 0.5);
+        assert!(!breaker.spares_the_innocent(), "it is not even there");
+    }
+
+    #[test]
+    fn who_asks_beside_the_probe_is_not_taken_for_it() {
+        let mut breaker = opened();
+        breaker.probe();
+        assert_eq!(breaker.silence(&refused(12), &SETTINGS, 0.5), None);
+        assert_eq!(breaker.permit(secs(12)), Permit::Wait(None), "the probe is still under way");
+        assert!(breaker.silence(&probed(13), &SETTINGS, 0.5).is_some());
     }
 }

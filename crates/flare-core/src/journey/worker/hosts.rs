@@ -9,16 +9,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flare_model::explain::InLine;
+use flare_model::sharing::HostNumber;
 use slab::Slab;
 
 use crate::journey::bell::Call;
 use crate::journey::permits::caps::{Caps, TooFew, WantedConnection};
 use crate::journey::permits::pool::Permits;
+use crate::journey::permits::shares::SlowRequests;
 use crate::journey::worker::breaker::Breaker;
 use crate::journey::worker::job::{Job, Summons};
+use crate::journey::worker::queue::Queue;
 use crate::journey::worker::subscribers::Place;
 use crate::notification::compiled::Compiled;
-use crate::notification::host::HostKey;
+use crate::notification::host::Destination;
 
 /// For so long a courier works for its host, even if a host that has no connection waits for one. A shorter time would
 /// have connections opened more often than used.
@@ -27,9 +30,11 @@ pub const TURN: Duration = Duration::from_millis(100);
 /// A destination.
 pub struct Host {
     /// Where it is.
-    pub key: HostKey,
-    /// Subscriptions with something to take, served in turn. Bound: each once.
-    pub ready: VecDeque<Place>,
+    pub key: Destination,
+    /// Its number among those whose connections clients share by how long theirs take.
+    pub number: HostNumber,
+    /// Subscriptions with something to take, served in turn.
+    pub queue: Queue,
     /// Attempts decided elsewhere that go here. Bound: the concurrency of the subscriptions.
     pub handed: VecDeque<Job>,
     /// Couriers with nothing to do.
@@ -38,6 +43,8 @@ pub struct Host {
     pub couriers: u32,
     /// Whether it is tried at all.
     pub breaker: Breaker,
+    /// Who was the last to get an answer: the first to ask whether it answers again.
+    pub answered_last: Option<Place>,
     /// Nothing may be sent to it now, whatever stands in line: an alarm is set, or a probe is under way, and then it is
     /// looked again. Without this, hosts that are all left alone would take a connection from each other without end.
     pub rests: bool,
@@ -67,7 +74,8 @@ pub struct Hosts {
     caps: Arc<Caps>,
     /// Bound: those that its subscriptions send to, or that couriers are on the way to.
     hosts: Slab<Host>,
-    index: HashMap<HostKey, usize>,
+    index: HashMap<Destination, usize>,
+    numbers: HashMap<HostNumber, usize>,
     /// Connections open or opening.
     connections: usize,
     starved: Starved,
@@ -102,11 +110,16 @@ impl Starved {
 
 impl Host {
     fn has_work(&self) -> bool {
-        !self.rests && self.has_some_in_line()
+        self.queue.has_trusted() || !self.rests && self.has_some_in_line()
+    }
+
+    /// Whether nothing is sent to it for now, but to find out whether it answers.
+    pub fn is_left_alone(&self) -> bool {
+        self.rests || !self.breaker.is_closed()
     }
 
     fn has_some_in_line(&self) -> bool {
-        !self.ready.is_empty() || !self.handed.is_empty()
+        !self.queue.is_empty() || !self.handed.is_empty()
     }
 }
 
@@ -127,8 +140,8 @@ impl IndexMut<usize> for Hosts {
 impl Hosts {
     /// None yet.
     pub fn new(thread: usize, caps: Arc<Caps>) -> Hosts {
-        let (hosts, index, starved) = (Slab::new(), HashMap::new(), Starved::default());
-        Hosts { thread, caps, hosts, index, connections: 0, starved }
+        let (hosts, index, numbers) = (Slab::new(), HashMap::new(), HashMap::new());
+        Hosts { thread, caps, hosts, index, numbers, connections: 0, starved: Starved::default() }
     }
 
     /// All of them, each with its index.
@@ -148,13 +161,44 @@ impl Hosts {
 
     /// The connections that a host stands in line for, if it does.
     pub fn in_line(&self, index: usize) -> Option<InLine> {
-        let Host { key, permits, waits, .. } = &self.hosts[index];
-        let (host, permits) = match waits {
-            Waits::No => return None,
-            Waits::ForItsOwn => (Some(key.to_string()), &**permits),
-            Waits::ForAny | Waits::ShutOut => (None, &self.caps.all),
+        let host = &self.hosts[index];
+        match host.waits {
+            Waits::No => None,
+            Waits::ForItsOwn => Some(self.connections_to(host, self.caps.slow_of(host.number))),
+            Waits::ForAny | Waits::ShutOut => Some(self.connections_to_all(self.caps.slow_in_all())),
+        }
+    }
+
+    /// The connections that a client of a host waits for because those that are slow have them.
+    pub fn in_line_for_share(&self, index: usize) -> InLine {
+        let host = &self.hosts[index];
+        match self.caps.slow(host.number) {
+            SlowRequests::ToHost(slow) => self.connections_to(host, slow),
+            SlowRequests::ToAll(slow) => self.connections_to_all(slow),
+        }
+    }
+
+    fn connections_to(&self, host: &Host, slow: u32) -> InLine {
+        let Host { key, permits, .. } = host;
+        InLine { host: Some(key.to_string()), open: permits.out(), most: permits.cap(), slow: Some(slow) }
+    }
+
+    fn connections_to_all(&self, slow: u32) -> InLine {
+        InLine { host: None, open: self.caps.all.out(), most: self.caps.all.cap(), slow: Some(slow) }
+    }
+
+    /// How many subscriptions wait for a connection.
+    pub fn waiting(&self) -> usize {
+        let waiting = |host: &Host| match host.waits {
+            Waits::No => host.queue.in_line(),
+            _ => host.queue.in_line() + host.queue.len(),
         };
-        Some(InLine { host, open: permits.out(), most: permits.cap(), slow: None })
+        self.hosts.iter().map(|(_, host)| waiting(host)).sum()
+    }
+
+    /// Which host has this number.
+    pub fn of_number(&self, number: HostNumber) -> Option<usize> {
+        self.numbers.get(&number).copied()
     }
 
     /// Whether there is a host at an index.
@@ -165,7 +209,7 @@ impl Hosts {
     /// The hosts that a subscription sends to, by action; from now on it uses them.
     pub fn use_by(&mut self, compiled: &Compiled) -> [usize; 3] {
         [0, 1, 2].map(|action| {
-            let index = self.find_or_make(&compiled.requests[action].host);
+            let index = self.find_or_make(&compiled.requests[action].to);
             self.hosts[index].users += 1;
             index
         })
@@ -183,23 +227,27 @@ impl Hosts {
         }
     }
 
-    fn find_or_make(&mut self, key: &HostKey) -> usize {
+    fn find_or_make(&mut self, key: &Destination) -> usize {
         if let Some(index) = self.index.get(key) {
             return *index;
         }
+        let (permits, number) = self.caps.host(key);
         let index = self.hosts.insert(Host {
             key: key.clone(),
-            ready: VecDeque::new(),
+            number,
+            queue: Queue::default(),
             handed: VecDeque::new(),
             idle: Vec::new(),
             couriers: 0,
             breaker: Breaker::default(),
+            answered_last: None,
             rests: false,
             users: 0,
-            permits: self.caps.host(key),
+            permits,
             waits: Waits::No,
         });
         self.index.insert(key.clone(), index);
+        self.numbers.insert(number, index);
         index
     }
 
@@ -210,8 +258,9 @@ impl Hosts {
             return;
         }
         self.wait_for(index, Waits::No);
-        let Host { key, permits, .. } = self.hosts.remove(index);
+        let Host { key, permits, number, .. } = self.hosts.remove(index);
         self.index.remove(&key);
+        self.numbers.remove(&number);
         self.caps.call(permits.leave(self.thread), || Call::Host(key.clone()));
         self.caps.forget_host(&key, permits);
     }
@@ -373,7 +422,7 @@ impl Hosts {
 
     /// The thread was called for one more connection to a host. Answers the host if a courier is to be made for it.
     #[must_use = "a courier that was counted is made"]
-    pub fn called_for_host(&mut self, key: &HostKey, stopping: bool) -> Option<usize> {
+    pub fn called_for_host(&mut self, key: &Destination, stopping: bool) -> Option<usize> {
         let index = *self.index.get(key)?;
         let mut new = false;
         if self.hosts[index].waits == Waits::ForItsOwn {
@@ -413,7 +462,7 @@ impl Hosts {
     }
 
     /// Another thread waits for a connection, to this host or to any: one that is idle is to be closed.
-    pub fn called_for_idle(&mut self, key: Option<&HostKey>) {
+    pub fn called_for_idle(&mut self, key: Option<&Destination>) {
         let index = key.and_then(|key| self.index.get(key)).copied();
         if key.is_some() && index.is_none() || self.dismiss_an_idle_courier(index) {
             return;

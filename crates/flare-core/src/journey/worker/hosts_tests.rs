@@ -4,15 +4,21 @@ use futures_util::FutureExt;
 
 use super::*;
 use crate::journey::bell::Bell;
+use crate::journey::worker::queue::Part;
+use crate::notification::host::HostKey;
+
+fn key(host: &str, port: u16) -> Destination {
+    HostKey { https: false, host: host.into(), port, identity: None }.into()
+}
 
 #[test]
 fn hosts_that_are_left_alone_do_not_take_a_connection_from_each_other_without_end() {
     let caps = Arc::new(Caps::new(1, 1, vec![Arc::default()]));
     let mut hosts = Hosts::new(0, caps);
     let [one, other] = ["one.test", "other.test"].map(|name| {
-        let index = hosts.find_or_make(&HostKey { https: false, host: name.into(), port: 80 });
+        let index = hosts.find_or_make(&key(name, 80));
         hosts[index].users = 1;
-        hosts[index].ready.push_back(Place::for_test(0));
+        hosts[index].queue.push(Place::for_test(0), Part::Quick);
         index
     });
     assert!(hosts.summon(one) && !hosts.summon(other), "there is one connection");
@@ -44,8 +50,7 @@ impl Node {
         let threads = (0..threads).map(|thread| {
             let mut all = Hosts::new(thread, caps.clone());
             for port in 0..hosts {
-                let key = HostKey { https: false, host: "client.test".into(), port: port as u16 };
-                let index = all.find_or_make(&key);
+                let index = all.find_or_make(&key("client.test", port as u16));
                 assert_eq!(index, port);
                 all[index].users = 1;
             }
@@ -56,7 +61,7 @@ impl Node {
 
     /// There is something to send. Whether a courier is made for it.
     fn is_ready(&mut self, thread: usize, host: usize) -> bool {
-        self.threads[thread][host].ready.push_back(Place::for_test(0));
+        self.threads[thread][host].queue.push(Place::for_test(0), Part::Quick);
         let made = self.threads[thread].summon(host);
         self.couriers.extend(made.then_some((thread, host)));
         made
@@ -79,7 +84,7 @@ impl Node {
                 hosts.called_for_idle(key.as_ref());
                 Vec::new()
             }
-            Call::Hanging | Call::Concurrency(_) => unreachable!("nobody stands in line for it"),
+            Call::Share(..) | Call::Concurrency(_) => unreachable!("nobody stands in line for it"),
         };
         self.couriers.extend(made.into_iter().map(|host| (thread, host)));
     }
@@ -88,8 +93,8 @@ impl Node {
     fn sends(&mut self, courier: usize, leaves: bool) {
         let (thread, host) = self.couriers[courier];
         let hosts = &mut self.threads[thread];
-        hosts[host].ready.pop_front();
-        if (leaves || hosts[host].ready.is_empty()) && !hosts.courier_left(host, false) {
+        hosts[host].queue.pop();
+        if (leaves || hosts[host].queue.is_empty()) && !hosts.courier_left(host, false) {
             self.couriers.swap_remove(courier);
         }
     }
@@ -106,7 +111,7 @@ fn threads_that_wait_for_a_host_and_for_a_connection_do_not_hand_them_to_each_ot
     node.answer(1, &Call::Connection);
     assert_eq!(node.couriers, [(1, x)]);
     assert!(!node.is_ready(3, x), "there is one connection to the host");
-    node.threads[1][x].ready.push_back(Place::for_test(0));
+    node.threads[1][x].queue.push(Place::for_test(0), Part::Quick);
     node.sends(0, true);
     // Each of the two permits is free now, and kept for a thread that cannot have the other one.
     let mut calls = node.calls();

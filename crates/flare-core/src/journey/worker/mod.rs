@@ -9,12 +9,13 @@ pub mod hosts;
 pub mod job;
 pub mod moments;
 pub mod parking;
+pub mod queue;
 pub mod states;
 pub mod subscribers;
 pub mod unrecorded;
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,13 +26,13 @@ use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use crate::door::{Chance, Clock};
-use crate::epoch::EpochNumber;
 use crate::journey::connection::{Dialler, ReadLimits};
 use crate::journey::log::pages::Pages;
 use crate::journey::permits::caps::Caps;
 use crate::journey::report::Report;
 use crate::journey::subscriber::lane::Era;
 use crate::journey::subscriber::passive::PassiveLimits;
+use crate::journey::tenancy::Tenancy;
 use crate::journey::worker::alarms::{Alarm, Alarms};
 use crate::journey::worker::breaker::BreakerSettings;
 use crate::journey::worker::hosts::Hosts;
@@ -55,8 +56,8 @@ pub struct Tools {
     pub ledger: Arc<dyn Ledger>,
     /// For connections.
     pub dialler: Dialler,
-    /// The epoch under which this process writes.
-    pub epoch: EpochNumber,
+    /// What the cluster allows the node, if it is in one.
+    pub tenancy: Option<Arc<Tenancy>>,
     /// How much of answers is read.
     pub read_limits: ReadLimits,
     /// Settings.
@@ -120,20 +121,23 @@ pub struct Worker {
     pub(super) alarms: Alarms,
     /// What is to be recorded.
     pub(super) unrecorded: Unrecorded,
-    /// Subscriptions whose clients hang and that wait to ask them. Bound: each once.
-    pub(super) hanging: VecDeque<Place>,
     /// No attempt begins any more.
     pub(super) stopping: bool,
     /// The recorder ends.
     pub(super) closing: bool,
     /// Rung when the last attempt has ended.
     pub(super) drained: Rc<Notify>,
+    /// Rung when lanes were cut: whoever sends something of them stops.
+    pub(super) cuts: Rc<Notify>,
     /// Attempts open now.
     pub(super) in_flight: usize,
     /// Documents as clients last got them, for those who keep that.
     pub(super) states: States,
     /// The last era that began for a lane.
     pub(super) eras: Era,
+    /// How many leases this thread has given. Each has its number: two that begin in the same millisecond may have the same
+    /// token, where nobody was told of the first.
+    pub(super) leases_given: u64,
     /// The owner of every task of this thread.
     pub(super) tasks: TaskTracker,
     me: Weak<RefCell<Worker>>,
@@ -156,13 +160,14 @@ impl Worker {
                 hosts,
                 alarms: Alarms::default(),
                 unrecorded: Unrecorded::default(),
-                hanging: VecDeque::new(),
                 stopping: false,
                 closing: false,
                 drained: Rc::default(),
+                cuts: Rc::default(),
                 in_flight: 0,
                 states,
                 eras: Era::default(),
+                leases_given: 0,
                 tasks,
                 me: me.clone(),
             })

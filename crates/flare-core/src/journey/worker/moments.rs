@@ -80,6 +80,7 @@ mod tests {
             response: None,
             unheard: false,
             has: None,
+            lent: None,
         };
         let standing = Standing {
             ordinal: Ordinal(1),

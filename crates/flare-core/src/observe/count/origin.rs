@@ -7,7 +7,7 @@ use super::refusing::Refusing;
 use super::{Count, Histogram};
 
 /// Why a document is refused, in the order of [`Origin::refused`].
-pub const REFUSALS: [&str; 4] = ["no_resource", "unreadable", "unavailable", "failed"];
+pub const REFUSALS: [&str; 5] = ["no_resource", "unreadable", "unavailable", "failed", "quota"];
 
 /// Why a document was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub enum Refusal {
     Unavailable,
     /// The store failed otherwise.
     Failed,
+    /// The account has as much as it may have, or sends faster than it may.
+    Quota,
 }
 
 /// What origins said. Written by all threads of the API, a few times per document.

@@ -1,18 +1,14 @@
-//! Whether the store takes documents: refusals and acceptances come in; how it stands, and what to log of it, goes out.
+//! Whether the store takes writes: refusals and acceptances come in; how it stands, and what to log of it, goes out.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
-/// So long after the last refusal it is worth trying again, also if nothing was taken meanwhile: whoever sends nothing to
-/// a node that is not ready would never find out.
-const WORTH_TRYING: Duration = Duration::from_secs(10);
-
 /// Refusals are logged so often, with their number.
 const LOGGED: Duration = Duration::from_secs(60);
 
-/// Whether the store takes documents.
+/// Whether the store takes writes.
 #[derive(Debug, Default)]
 pub struct Refusing {
     /// Looked at with every commit; what is behind the lock only while it is set.
@@ -22,8 +18,6 @@ pub struct Refusing {
 
 #[derive(Debug, Default)]
 struct Refused {
-    /// The last one.
-    at: Duration,
     /// When they were last logged.
     logged: Option<Duration>,
     /// Since they were last logged.
@@ -35,7 +29,6 @@ impl Refusing {
     pub fn refused(&self, number: u64, now: Duration) -> Option<u64> {
         let mut refused = self.refused.lock();
         self.refuses.store(true, Ordering::Relaxed);
-        refused.at = now;
         refused.number += number;
         if refused.logged.is_some_and(|logged| now.saturating_sub(logged) < LOGGED) {
             return None;
@@ -44,7 +37,12 @@ impl Refusing {
         Some(std::mem::take(&mut refused.number))
     }
 
-    /// Documents were taken. Answers how many were refused since that was logged, if some were refused just before.
+    /// Something else was not written.
+    pub fn failed(&self) {
+        self.refuses.store(true, Ordering::Relaxed);
+    }
+
+    /// Something was written. Answers how many were refused since that was logged, if some were refused just before.
     pub fn accepted(&self) -> Option<u64> {
         if !self.refuses.load(Ordering::Relaxed) {
             return None;
@@ -54,9 +52,9 @@ impl Refusing {
         Some(std::mem::take(&mut refused.number))
     }
 
-    /// Whether the store takes none at the moment.
-    pub fn refuses(&self, now: Duration) -> bool {
-        self.refuses.load(Ordering::Relaxed) && now.saturating_sub(self.refused.lock().at) < WORTH_TRYING
+    /// Whether the store takes none, as far as is known: until something was written.
+    pub fn refuses(&self) -> bool {
+        self.refuses.load(Ordering::Relaxed)
     }
 }
 
@@ -79,14 +77,14 @@ mod tests {
     }
 
     #[test]
-    fn it_refuses_until_something_is_taken_or_it_is_worth_trying_again() {
-        let (refusing, second) = (Refusing::default(), Duration::from_secs(1));
-        assert!(!refusing.refuses(second));
-        refusing.refused(1, second);
-        assert!(refusing.refuses(2 * second) && !refusing.refuses(12 * second));
-        refusing.refused(1, 12 * second);
-        assert!(refusing.refuses(13 * second));
-        refusing.accepted();
-        assert!(!refusing.refuses(13 * second));
+    fn it_refuses_until_something_is_taken() {
+        let refusing = Refusing::default();
+        assert!(!refusing.refuses());
+        refusing.refused(1, Duration::from_secs(1));
+        assert!(refusing.refuses());
+        assert_eq!((refusing.accepted(), refusing.refuses()), (Some(0), false));
+        refusing.failed();
+        assert!(refusing.refuses());
+        assert_eq!((refusing.accepted(), refusing.refuses()), (Some(0), false));
     }
 }

@@ -13,7 +13,7 @@ use crate::observe::Outcome;
 pub const ENDINGS: [&str; 7] = ["1xx", "2xx", "3xx", "4xx", "5xx", "timeout", "error"];
 
 /// How leases end, in the order of [`Thread::leases`].
-pub const LEASES: [&str; 4] = ["success", "discard", "release", "expired"];
+pub const LEASES: [&str; 6] = ["success", "discard", "release", "expired", "ended", "missed"];
 
 /// The numbers of one delivery thread, which alone writes them. Aligned so that no other thread's memory is in the same
 /// cache line, nor in the one that processors fetch beside it.
@@ -65,6 +65,9 @@ impl Thread {
     pub fn attempted(&self, outcome: Outcome, ending: &Ending, took: Duration) {
         let column = match ending {
             Ending::Answered(answer) => (usize::from(answer.status) / 100).clamp(1, 5) - 1,
+            // As their like over HTTP: it has it, and it is the notification that is wrong.
+            Ending::Taken => 1,
+            Ending::Refused(_) => 3,
             Ending::Failed { timed_out: true, .. } => 5,
             Ending::Failed { .. } => 6,
         };

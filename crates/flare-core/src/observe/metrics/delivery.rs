@@ -119,5 +119,15 @@ pub fn standing(gauges: &Gauges) -> Vec<Family> {
             "Hosts that are left alone because they do not answer, as each delivery thread sees it.",
             gauges.open_breakers,
         ),
+        number(
+            "flare_slow_requests",
+            "Requests to clients that have been open for a while, or whose clients are slow to answer.",
+            gauges.slow_requests,
+        ),
+        number(
+            "flare_waiting_for_connection_subscriptions",
+            "Subscriptions that wait for a connection to their host, as each delivery thread counts them.",
+            gauges.waiting_for_connection,
+        ),
     ]
 }

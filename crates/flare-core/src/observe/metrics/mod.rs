@@ -73,7 +73,8 @@ impl Family {
         Family { name, help, samples: Samples::Counter(vec![plain(value as f64)]) }
     }
 
-    fn gauge(name: &'static str, help: &'static str, value: f64) -> Family {
+    /// One number that goes up and down.
+    pub fn gauge(name: &'static str, help: &'static str, value: f64) -> Family {
         Family { name, help, samples: Samples::Gauge(vec![plain(value)]) }
     }
 

@@ -41,6 +41,11 @@ impl Changes {
         }
     }
 
+    /// Begins some work that nobody waits for.
+    pub fn begin(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(work);
+    }
+
     /// Waits until none is under way; none may begin any more.
     pub async fn done(&self) {
         self.tasks.close();

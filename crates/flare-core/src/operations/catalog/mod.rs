@@ -2,6 +2,8 @@
 //! stored, and made known to registry and journey, or refused in words.
 
 pub mod changes;
+pub mod credentials;
+pub mod producers;
 pub mod reload;
 pub mod resources;
 pub mod secrets;

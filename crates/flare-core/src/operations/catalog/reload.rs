@@ -11,7 +11,6 @@ use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::resource::Resource;
 use flare_provider::{EntityKind, ErrorKind, ProviderError};
 
-use crate::journey::Command;
 use crate::operations::App;
 use crate::operations::Done;
 use crate::operations::Failure;
@@ -31,11 +30,11 @@ impl App {
     }
 
     async fn follow_subscription(&self, id: &SubscriptionId) -> Done<()> {
-        let stored = self.store.catalog.get(EntityKind::Subscription, id.as_str()).await?;
+        let stored = self.store.catalog.get(kind_of(id), id.as_str()).await?;
         let known = self.registry.subscription_by_id(id);
         let (Some(stored), Some(known)) = (&stored, &known) else {
             return match (stored, known) {
-                (Some(stored), _) => Ok(self.take_over(vec![self.compile(&stored)?], true).await?),
+                (Some(stored), _) => Ok(self.take_in(self.compile(&stored)?).await?),
                 (None, Some(known)) => {
                     self.forget_subscription(&known).await;
                     Ok(())
@@ -45,7 +44,7 @@ impl App {
         };
         let changed = self.compile(stored)?;
         self.registry.put_subscription(changed.clone());
-        self.journey.send(changed.number(), || Command::Replace(changed.compiled.clone())).await;
+        self.journey.replace(&changed.compiled).await;
         if standstill(&changed.stored) != standstill(&known.stored) {
             let stood_since = known.stored.disabled.as_ref().map(|d| d.since).or(known.stored.paused_since);
             self.stand(&changed, stood_since).await;
@@ -61,6 +60,7 @@ impl App {
         self.journey.remove(subscription.number()).await;
         self.journey.observe().forget(subscription.number());
         self.behind.forget_all(subscription.number());
+        self.tell_units();
     }
 
     /// Reads a resource again that is stored and not known; the caller holds the catalog.
@@ -94,7 +94,8 @@ impl App {
                 }
             }
         }
-        for known in self.registry.resources(0, usize::MAX).entries {
+        self.reload_consumers(&mut stored).await?;
+        for known in self.registry.all_tracked() {
             if !stored.contains(&known.number.0) {
                 self.registry.remove_resource(known.id());
                 known.lanes().for_each(|lane| self.journey.forget(lane));
@@ -104,12 +105,17 @@ impl App {
         Ok(())
     }
 
-    /// Reads the subscriptions of a resource again that are stored and not known; the caller holds the catalog.
+    /// Reads the subscriptions of a resource again, or the producers of a consumer, that are stored and not known; the caller
+    /// holds the catalog.
     pub(in crate::operations) async fn reload_subscriptions_of(&self, resource: &Resource) -> Done<()> {
         const BATCH: usize = 200;
         let mut after = 0;
+        let kind = match resource.consumer() {
+            None => EntityKind::Subscription,
+            Some(_) => EntityKind::Producer,
+        };
         loop {
-            let stored = self.store.catalog.list(EntityKind::Subscription, after, BATCH).await?;
+            let stored = self.store.catalog.list(kind, after, BATCH).await?;
             let Some(last) = stored.last() else { return Ok(()) };
             after = last.number;
             for entity in
@@ -129,9 +135,14 @@ impl App {
         if self.registry.subscription_by_id(&id).is_none() {
             self.reload_subscription(&id).await;
         }
-        Failure::Conflict(format!(
-            "subscription {other} of this resource has the same url for the same action; choose another url"
-        ))
+        Failure::Conflict(match id.is_producer() {
+            true => format!(
+                "producer {other} of this consumer has the same target; choose another, or change that one"
+            ),
+            false => format!(
+                "subscription {other} of this resource has the same url for the same action; choose another url"
+            ),
+        })
     }
 
     /// A feed of a subscription gives no answer: whether it was deleted meanwhile, and so needs nothing.
@@ -150,10 +161,19 @@ impl App {
         } else if self.awaits_the_start(subscription) {
             let detail = "the store takes no writes since the node began; deliveries begin when it does";
             Failure::Store(ProviderError::new(ErrorKind::Unavailable, "ledger.open", detail))
+        } else if self.member.is_some() && self.registry.subscription_by_id(subscription.id()).is_some() {
+            let id = subscription.id();
+            let detail = format!("{} {id} is about to be served by another node", id.kind());
+            Failure::Store(ProviderError::new(ErrorKind::Unavailable, "cluster.owner", detail))
         } else {
             unknown_subscription(subscription.id())
         }
     }
+}
+
+/// What has such an id.
+fn kind_of(id: &SubscriptionId) -> EntityKind {
+    if id.is_producer() { EntityKind::Producer } else { EntityKind::Subscription }
 }
 
 /// What was asked of each of several subscriptions, without those that were deleted meanwhile.

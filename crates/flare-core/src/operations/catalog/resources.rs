@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use flare_model::access::Account;
 use flare_model::ids::{LaneId, ResourceId, Seq};
 use flare_model::pattern::Pattern;
 use flare_model::resource::{Resource, ResourceDraft, ResourceView};
@@ -12,6 +13,7 @@ use flare_provider::{Capture, Conflict, EntityKind, ErrorKind, NewEntity, Provid
 use crate::operations::App;
 use crate::operations::Done;
 use crate::operations::Failure;
+use crate::operations::access::accounts::unknown_account;
 use crate::operations::unknown_resource;
 
 /// How often the documents that a new resource would take are looked through, each time those that came meanwhile, before
@@ -24,19 +26,19 @@ type Seen = BTreeMap<LaneId, Seq>;
 impl App {
     /// Creates a resource. What may take long, to look through the documents that it would take from others, is done
     /// before anybody has to wait for it; the commit looks at what came since.
-    pub async fn create_resource(&self, draft: ResourceDraft) -> Done<Arc<Resource>> {
+    pub async fn create_resource(&self, account: &Account, draft: ResourceDraft) -> Done<Arc<Resource>> {
         let id = ResourceId::new(self.entropy.fresh_id("res"));
         let view = draft.check(id, self.config.domain.lanes, self.clock.now())?;
         let pattern = Pattern::parse(&view.endpoint).expect("it was checked");
         let mut seen = Seen::new();
         for _ in 0..LOOKS {
-            self.refuse_same_shape(&pattern)?;
-            for other in self.registry.captured_by(&pattern) {
+            self.refuse_same_shape(account, &pattern)?;
+            for other in self.registry.captured_by(account, &pattern) {
                 for lane in other.lanes() {
-                    self.look_through(lane, &pattern, seen.entry(lane).or_default()).await?;
+                    self.look_through((account, lane), &pattern, seen.entry(lane).or_default()).await?;
                 }
             }
-            if let Some(resource) = self.create_seen(&view, &pattern, &seen).await? {
+            if let Some(resource) = self.create_seen(account, &view, &pattern, &seen).await? {
                 return Ok(resource);
             }
         }
@@ -47,19 +49,21 @@ impl App {
     /// Creates it if what came to other resources since it was looked for is little, and nothing that it would take.
     async fn create_seen(
         &self,
+        account: &Account,
         view: &ResourceView,
         pattern: &Pattern,
         seen: &Seen,
     ) -> Done<Option<Arc<Resource>>> {
         let _catalog = self.catalog.lock().await;
-        self.refuse_same_shape(pattern)?;
-        let others = self.registry.captured_by(pattern);
+        self.refuse_same_shape(account, pattern)?;
+        self.refuse_more_resources(account)?;
+        let others = self.registry.captured_by(account, pattern);
         let lanes = others.iter().flat_map(|other| other.lanes());
         let seen = lanes.map(|lane| (lane, seen.get(&lane).copied().unwrap_or_default())).collect();
         let new = NewEntity {
             kind: EntityKind::Resource,
             id: view.id.to_string(),
-            parent: None,
+            parent: account.parent(),
             keys: vec![pattern.shape()],
             body: serde_json::to_string(view).expect("a resource is plain data"),
             lanes: view.lanes,
@@ -72,7 +76,9 @@ impl App {
             Err(error) if error.is(&Conflict::Unseen) => return Ok(None),
             Err(error) => {
                 return Err(match &error.kind {
-                    ErrorKind::Conflict(Conflict::Captured(url)) => self.would_capture(url),
+                    ErrorKind::Conflict(Conflict::Captured(url)) => self.would_capture(account, url),
+                    // Deleted meanwhile.
+                    ErrorKind::Conflict(Conflict::Parent) => unknown_account(account),
                     ErrorKind::Conflict(Conflict::Taken(other)) => {
                         // The registry knew nobody of that shape.
                         self.reload_resource(&ResourceId::new(other.as_str())).await;
@@ -89,8 +95,8 @@ impl App {
         Ok(Some(resource))
     }
 
-    fn refuse_same_shape(&self, pattern: &Pattern) -> Done<()> {
-        match self.registry.same_shape(pattern) {
+    fn refuse_same_shape(&self, account: &Account, pattern: &Pattern) -> Done<()> {
+        match self.registry.same_shape(account, pattern) {
             Some(other) => Err(same_shape(other.id().as_str(), &other.view.endpoint)),
             None => Ok(()),
         }
@@ -127,14 +133,19 @@ impl App {
     }
 
     /// Looks through a lane, on from where it was seen, for a live document that a new pattern would take.
-    async fn look_through(&self, lane: LaneId, pattern: &Pattern, seen: &mut Seq) -> Done<()> {
+    async fn look_through(
+        &self,
+        (account, lane): (&Account, LaneId),
+        pattern: &Pattern,
+        seen: &mut Seq,
+    ) -> Done<()> {
         loop {
             let scan = ScanLane { lane, after: *seen, upto: Seq(u64::MAX), rows: 1000, bytes: 8 << 20 };
             let page = self.store.documents.scan(scan).await?;
             for document in page.documents.iter().filter(|document| !document.row.deleted) {
                 let url = DocumentUrl::parse(&document.url);
                 if url.is_ok_and(|url| pattern.matches(&url)) {
-                    return Err(self.would_capture(&document.url));
+                    return Err(self.would_capture(account, &document.url));
                 }
             }
             let through = page.upto <= *seen || page.upto >= page.head;
@@ -145,8 +156,8 @@ impl App {
         }
     }
 
-    fn would_capture(&self, url: &str) -> Failure {
-        let owner = DocumentUrl::parse(url).ok().and_then(|url| self.registry.find(&url));
+    fn would_capture(&self, account: &Account, url: &str) -> Failure {
+        let owner = DocumentUrl::parse(url).ok().and_then(|url| self.registry.find(account, &url));
         let owner = owner.map_or_else(String::new, |owner| {
             format!(" of resource {} ({})", owner.id(), owner.view.endpoint)
         });

@@ -10,7 +10,6 @@ use flare_model::time::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::journey::Command;
 use crate::notification::signature::Signer;
 use crate::operations::App;
 use crate::operations::Done;
@@ -66,7 +65,7 @@ impl App {
             let problem = format!("must be at most {most} (auth.maximum-secret-overlap), got {got}");
             return Err(Invalid::new("overlap", problem).into());
         }
-        let _catalog = self.catalog.lock().await;
+        let _catalog = self.hold_catalog().await?;
         let current = self.subscription(resource, id)?;
         let now = self.clock.now();
         // One whose key is lost cannot sign, so it has no successor to wait for.
@@ -91,7 +90,7 @@ impl App {
         let rotation = Rotation::of(&secret, &secrets, now);
         let changed =
             self.keep(&current, |stored| (stored.secrets, stored.updated_at) = (secrets, now)).await?;
-        self.journey.send(changed.number(), || Command::Replace(changed.compiled.clone())).await;
+        self.journey.replace(&changed.compiled).await;
         tracing::info!(subscription.id = %id, "secret rotated");
         Ok(rotation)
     }

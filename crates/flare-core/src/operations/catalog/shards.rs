@@ -36,6 +36,10 @@ impl App {
     /// Has a subscription spread anew if its number of shards is another one by now. It takes as long as what is in
     /// flight, so nobody waits for it.
     pub(in crate::operations) async fn rearrange_if_needed(&self, subscription: &Subscription) {
+        if self.member.is_some() {
+            // Its units are others by now: the cluster gives them out anew.
+            return self.tell_units();
+        }
         let number = subscription.number();
         let other =
             self.journey.shards(number).is_some_and(|shards| shards != subscription.compiled.shards());
@@ -74,7 +78,7 @@ impl App {
 
     /// Opens feeds for their next threads, as soon as the store can: nobody serves them meanwhile, and whoever asks about
     /// them waits, but a disk that is full for a while is no reason to end the node.
-    async fn open_again(&self, feeds: &[FeedId]) -> Result<Vec<Opened>, ProviderError> {
+    async fn open_again(&self, feeds: &[FeedId]) -> Result<(u64, Vec<Opened>), ProviderError> {
         loop {
             match self.open_feeds(feeds).await {
                 Err(error) if error.is_passing() => tokio::time::sleep(PATIENCE).await,
@@ -99,9 +103,10 @@ impl App {
                     lanes.into_iter().map(|lane| FeedId { subscription: number, lane }).collect();
                 let opened = self.open_again(&feeds).await;
                 #[cfg(feature = "planted")]
-                let opened = opened.map(drop_standings);
+                let opened = opened.map(|(epoch, opened)| (epoch, drop_standings(opened)));
                 match opened {
-                    Ok(opened) if opened.len() == feeds.len() => Some(Reopened {
+                    Ok((epoch, opened)) if opened.len() == feeds.len() => Some(Reopened {
+                        epoch,
                         compiled: subscription.compiled.clone(),
                         feeds: opened,
                         standstill: standstill(&subscription.stored),

@@ -27,7 +27,8 @@ impl App {
     ) -> Done<AttemptPage> {
         let found = self.kept_attempts(resource, id, wanted)?;
         let page = found.iter().skip(offset).take(limit);
-        Ok(AttemptPage { total: found.len() as u64, attempts: page.map(AttemptView::new).collect() })
+        let attempts = page.map(|entry| AttemptView::new(entry, &self.about.node)).collect();
+        Ok(AttemptPage { total: found.len() as u64, attempts })
     }
 
     /// One of them, whole.
@@ -39,7 +40,7 @@ impl App {
                 "there is no attempt {attempt}; the last ones are kept, until a restart"
             ))
         })?;
-        Ok(AttemptDetail::new(entry))
+        Ok(AttemptDetail::new(entry, &self.about.node))
     }
 
     fn kept_attempts(&self, resource: &ResourceId, id: &SubscriptionId, wanted: &Wanted) -> Done<Vec<Entry>> {

@@ -2,10 +2,8 @@
 
 use flare_model::feed::{Action, Standing};
 use flare_model::ids::{FeedId, LaneId, ResourceId, SubscriptionId, SubscriptionNumber};
-use flare_model::invalid::Invalid;
 use flare_model::revision::Revision;
 use flare_model::time::Timestamp;
-use flare_model::url::DocumentUrl;
 use flare_provider::ListStandings;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,6 +12,7 @@ use crate::journey::Command;
 use crate::operations::App;
 use crate::operations::Done;
 use crate::operations::Failure;
+use crate::operations::documents::explain::document_key;
 use crate::registry::Subscription;
 
 /// One dead letter.
@@ -107,9 +106,9 @@ impl App {
         let letters = match document {
             None => self.all_letters(number).await?,
             Some(url) => {
-                let url = DocumentUrl::parse(url).map_err(|e| Invalid::new("document", e))?;
-                let lane = subscription.compiled.resource.lane_of(url.as_str());
-                let found = self.store.documents.get(lane, url.as_str()).await?;
+                let key = document_key(&subscription.compiled.resource, url)?;
+                let lane = subscription.compiled.resource.lane_of(key.as_str());
+                let found = self.store.documents.get(lane, key.as_str()).await?;
                 let feed = FeedId { subscription: number, lane: lane.index };
                 let letter = match found {
                     Some(document) => self.store.ledger.standing(feed, document.row.ordinal).await?,

@@ -43,10 +43,10 @@ pub struct DeadLetterKinds {
 
 impl DeadLetterKind {
     /// The kind of a dead letter. An answer that came is told by its status alone: what its reader said of it differs
-    /// from one to the next.
+    /// from one to the next. One that did not come as a whole is told by what went wrong, like one that did not come at all.
     fn of(trouble: Option<&Trouble>) -> DeadLetterKind {
-        let status = trouble.and_then(|trouble| trouble.status);
-        let error = trouble.filter(|_| status.is_none()).and_then(|trouble| trouble.error.clone());
+        let error = trouble.and_then(|trouble| trouble.error.clone());
+        let status = trouble.filter(|_| error.is_none()).and_then(|trouble| trouble.status);
         DeadLetterKind { status, error }
     }
 

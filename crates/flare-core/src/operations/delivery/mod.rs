@@ -4,7 +4,10 @@
 pub mod attempts;
 pub mod dead_letters;
 pub mod groups;
+pub mod leases;
 pub mod passive;
+pub mod replayed;
 pub mod replays;
 pub mod retries;
+pub mod settle;
 pub mod trials;

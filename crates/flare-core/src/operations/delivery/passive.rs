@@ -1,4 +1,4 @@
-//! Passive mode: delivery on request, reservations, leases settled, streams. Checked, and asked of the delivery thread.
+//! Passive mode: delivery on request, reservations, streams. Checked, and asked of the delivery thread.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +8,12 @@ use flare_model::ids::{ResourceId, SubscriptionId};
 use flare_model::invalid::Invalid;
 use flare_model::subscription::Mode;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio::sync::oneshot;
 
 use crate::journey::Command;
 use crate::journey::passive::{
-    Ask, AskRefused, DriveOrder, Driven, Handout, LeaseEnd, LeaseOutcome, LeaseOutcomes, Message, Open,
-    Receipt, Reservation, Settlement, StreamOrder, Token,
+    Ask, AskRefused, DriveOrder, Driven, Handout, Message, Open, Receipt, Reservation, StreamOrder,
 };
 use crate::operations::App;
 use crate::operations::Done;
@@ -52,39 +51,6 @@ pub struct StreamQuery {
     pub last_event_id: Option<String>,
 }
 
-/// The body of `POST .../settle`.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SettleDraft {
-    /// The leases that end, and how.
-    messages: Vec<SettleLine>,
-}
-
-/// A lease that ends.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "SettleLineDraft")]
-struct SettleLine {
-    /// The token of a message.
-    lease: String,
-    /// What became of it.
-    status: SettleStatus,
-    /// When it may be handed out again; with `release` only.
-    delay: Option<HumanDuration>,
-}
-
-/// How a lease ends.
-#[derive(Clone, Copy, Deserialize, PartialEq, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum SettleStatus {
-    /// The client has it.
-    Success,
-    /// The client does not want it.
-    Discard,
-    /// It goes back, and counts as an attempt.
-    Release,
-}
-
 /// The answer of `POST .../deliver`.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Delivered")]
@@ -112,25 +78,6 @@ pub struct ReserveView {
     #[serde(skip)]
     #[schemars(skip)]
     pub receipt: Option<Receipt>,
-}
-
-/// The answer of `POST .../settle`.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Settled")]
-pub struct SettleView {
-    /// One for each lease, in order.
-    messages: Vec<SettledView>,
-}
-
-/// What became of a lease.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "SettledLease")]
-struct SettledView {
-    /// The token.
-    lease: String,
-    /// `settled`; `expired`: the lease had ended; `unknown`: it never was one.
-    #[schemars(extend("enum" = ["settled", "expired", "unknown"]))]
-    outcome: &'static str,
 }
 
 impl App {
@@ -217,52 +164,6 @@ impl App {
         }
     }
 
-    /// Ends leases. They may be of a time when the subscription was passive and it is not now.
-    pub async fn settle(
-        &self,
-        resource: &ResourceId,
-        id: &SubscriptionId,
-        draft: SettleDraft,
-    ) -> Done<SettleView> {
-        let subscription = self.subscription(resource, id)?;
-        let passive = &self.config.delivery.passive;
-        if draft.messages.len() > passive.maximum_quantity as usize {
-            let most = passive.maximum_quantity;
-            let problem =
-                format!("has more than {most} (delivery.passive.maximum-quantity); settle in several");
-            return Err(Invalid::new("messages", problem).into());
-        }
-        let mut settlements = Vec::with_capacity(draft.messages.len());
-        for (index, line) in draft.messages.iter().enumerate() {
-            let field = format!("messages[{index}].delay");
-            let word = match (line.status, line.delay) {
-                (SettleStatus::Success, None) => LeaseEnd::Success,
-                (SettleStatus::Discard, None) => LeaseEnd::Discard,
-                (SettleStatus::Release, delay) => {
-                    let delay = delay.map_or(Duration::ZERO, |delay| delay.0);
-                    if delay > passive.maximum_lease {
-                        return Err(too_long(&field, delay, passive.maximum_lease).into());
-                    }
-                    LeaseEnd::Release(delay)
-                }
-                (_, Some(_)) => return Err(Invalid::new(field, "goes with the status `release` only").into()),
-            };
-            settlements.push(Settlement { token: Token::parse(&line.lease), word });
-        }
-        let number = subscription.number();
-        let ask = |reply| Command::Passive(number, Ask::Settle(settlements.clone(), reply));
-        let LeaseOutcomes(outcomes) =
-            self.journey.ask(number, ask).await.ok_or_else(|| self.left(&subscription))?;
-        let outcome = |outcome| match outcome {
-            LeaseOutcome::Settled => "settled",
-            LeaseOutcome::Expired => "expired",
-            LeaseOutcome::Unknown => "unknown",
-        };
-        let messages = draft.messages.into_iter().zip(outcomes);
-        let messages = messages.map(|(line, what)| SettledView { lease: line.lease, outcome: outcome(what) });
-        Ok(SettleView { messages: messages.collect() })
-    }
-
     /// Hands out notifications of a passive subscription as they come.
     pub async fn stream(&self, resource: &ResourceId, id: &SubscriptionId, query: StreamQuery) -> Done<Open> {
         let subscription = self.passive(resource, id)?;
@@ -299,13 +200,7 @@ impl App {
     fn lease(&self, given: Option<HumanDuration>) -> Done<Duration> {
         let passive = &self.config.delivery.passive;
         let lease = given.map_or(passive.default_lease, |lease| lease.0);
-        if lease.is_zero() {
-            return Err(Invalid::new("lease", "must be above 0, got 0s").into());
-        }
-        if lease > passive.maximum_lease {
-            return Err(too_long("lease", lease, passive.maximum_lease).into());
-        }
-        Ok(lease)
+        Ok(lasting("lease", lease, passive.maximum_lease)?)
     }
 
     async fn ask_passive(&self, subscription: &Subscription, ask: Ask) {
@@ -365,7 +260,22 @@ fn within(name: &str, given: u64, most: u32) -> Result<u32, Invalid> {
     fits.ok_or_else(|| Invalid::new(name, format!("must be between 1 and {most}, got {given}")))
 }
 
-fn too_long(name: &str, given: Duration, most: Duration) -> Invalid {
+/// A time that a lease may last.
+pub(in crate::operations) fn lasting(
+    name: &str,
+    lease: Duration,
+    most: Duration,
+) -> Result<Duration, Invalid> {
+    if lease.is_zero() {
+        return Err(Invalid::new(name, "must be above 0, got 0s"));
+    }
+    if lease > most {
+        return Err(too_long(name, lease, most));
+    }
+    Ok(lease)
+}
+
+pub(in crate::operations) fn too_long(name: &str, given: Duration, most: Duration) -> Invalid {
     let (given, most) = (HumanDuration(given), HumanDuration(most));
     Invalid::new(name, format!("must be at most {most}, got {given}"))
 }

@@ -1,13 +1,10 @@
 //! Replays: a client is told again, on request.
 
-use flare_model::document::Document;
 use flare_model::feed::SweepKind;
-use flare_model::ids::{LaneId, Ordinal, ResourceId, Seq, SubscriptionId};
+use flare_model::ids::{LaneId, Ordinal, ResourceId, SubscriptionId};
 use flare_model::invalid::Invalid;
 use flare_model::subscription::{KEPT_REPLAYS, Replay};
 use flare_model::time::Timestamp;
-use flare_model::url::DocumentUrl;
-use flare_provider::ScanLane;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -60,9 +57,9 @@ pub enum ReplayScope {
 pub struct ReplayView {
     /// Its id.
     pub id: String,
-    /// How many documents it goes over.
+    /// How many documents it sends.
     pub total: u64,
-    /// How many of them are through.
+    /// How many of them are through: delivered, dropped, given up, or replaced by a newer change.
     pub done: u64,
     /// `running` or `done`.
     #[schemars(extend("enum" = ["running", "done"]))]
@@ -111,14 +108,16 @@ impl App {
         let kind = draft.kind(scope)?;
         // Counting may take a while: before the catalog is taken, which others wait for.
         let lanes = match (&draft.document, scope) {
-            (None, ReplayScope::All) => self.count(&*self.subscription(resource, id)?, draft.since).await?,
+            (None, ReplayScope::All) => {
+                self.count_replayed(&*self.subscription(resource, id)?, draft.since).await?
+            }
             _ => Vec::new(),
         };
         let alike = match &kind {
             Some(kind) => Some(self.dead_of(&*self.subscription(resource, id)?, kind).await?),
             None => None,
         };
-        let _catalog = self.catalog.lock().await;
+        let _catalog = self.hold_catalog().await?;
         let subscription = self.subscription(resource, id)?;
         let number = subscription.stored.last_replay + 1;
         // The number is durable before anything is sent under it: no two replays share one.
@@ -175,33 +174,6 @@ impl App {
         Ok(ReplayPage { total: all.len() as u64, replays })
     }
 
-    /// How many live documents each lane has that were accepted since a time. Without one it is known; with one,
-    /// every document has to be looked at, as the replay itself will do.
-    async fn count(&self, subscription: &Subscription, since: Option<Timestamp>) -> Done<Vec<u64>> {
-        let resource = &subscription.compiled.resource;
-        let mut counts = vec![0; usize::from(resource.view.lanes)];
-        for state in self.store.documents.lanes().await? {
-            if state.lane.resource != resource.number {
-                continue;
-            }
-            let count = &mut counts[usize::from(state.lane.index)];
-            let Some(since) = since else {
-                *count = state.documents;
-                continue;
-            };
-            let mut after = Seq(0);
-            while after < state.head {
-                let scan =
-                    ScanLane { lane: state.lane, after, upto: state.head, rows: SLICE, bytes: 1 << 20 };
-                let page = self.store.documents.scan(scan).await?;
-                let counted = |document: &&Document| !document.row.deleted && document.updated_at >= since;
-                *count += page.documents.iter().filter(counted).count() as u64;
-                after = page.upto;
-            }
-        }
-        Ok(counts)
-    }
-
     async fn replay_all(
         &self,
         subscription: &Subscription,
@@ -227,15 +199,8 @@ impl App {
     }
 
     async fn replay_document(&self, subscription: &Subscription, url: &str, replay: u64) -> Done<u64> {
-        let url = DocumentUrl::parse(url).map_err(|e| Invalid::new("document", e))?;
-        let resource = &subscription.compiled.resource;
-        let lane = resource.lane_of(url.as_str());
-        let found = self.store.documents.get(lane, url.as_str()).await?;
-        let mine = self.registry.find(&url).is_some_and(|owner| owner.number == resource.number);
-        let Some(document) = found.filter(|_| mine) else {
-            return Err(Invalid::new("document", format!("{url} is not a document of this resource")).into());
-        };
-        self.request_all(subscription, &[(lane.index, document.row.ordinal)], replay).await
+        let document = self.document_of(&subscription.compiled.resource, url).await?;
+        self.request_all(subscription, &[(document.lane.index, document.row.ordinal)], replay).await
     }
 
     /// What is owed and was read. What the feed has yet to come to is sent anyway, and so is what is in flight.

@@ -17,11 +17,11 @@ use serde_json::{Value, json};
 
 use crate::journey::Trial;
 use crate::notification::change::Change;
-use crate::notification::ending::Ending;
 use crate::observe::{Exchange, Outcome, RequestView, ResponseView, Timing};
 use crate::operations::App;
 use crate::operations::Done;
 use crate::operations::Failure;
+use crate::operations::documents::explain::{DocumentKey, document_key};
 
 /// `POST .../test`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -107,11 +107,8 @@ impl App {
         let tried = self.stop.run_until_cancelled(self.journey.try_out(trial)).await.flatten();
         let tried = tried.ok_or_else(|| self.left(&subscription))?;
         let excerpt = self.config.http.client.excerpt_limit.as_usize();
-        let kept = Exchange::of(&tried.request, &tried.ending, excerpt);
-        let status = match &tried.ending {
-            Ending::Answered(answer) => Some(answer.status),
-            Ending::Failed { .. } => None,
-        };
+        let kept = Exchange::of(&tried.request, &tried.ending, excerpt, &compiled.echoes);
+        let status = tried.ending.status();
         Ok(TestView {
             outcome: Outcome::of(&compiled.spec, &tried.ending),
             document: url.to_string(),
@@ -127,13 +124,20 @@ impl App {
 
     /// A document of a resource by its url.
     pub async fn document_of(&self, resource: &Resource, url: &str) -> Done<Document> {
-        let url = self.document_url(url)?;
-        let mine = self.registry.find(&url).is_some_and(|owner| owner.number == resource.number);
+        let key = document_key(resource, url)?;
+        let mine = match &key {
+            DocumentKey::Url(url) => {
+                let owner = self.registry.find(&resource.account, url);
+                owner.is_some_and(|owner| owner.number == resource.number)
+            }
+            DocumentKey::Name(_) => true,
+        };
         let found = match mine {
-            true => self.store.documents.get(resource.lane_of(url.as_str()), url.as_str()).await?,
+            true => self.store.documents.get(resource.lane_of(key.as_str()), key.as_str()).await?,
             false => None,
         };
-        let unknown = || Invalid::new("document", format!("{url} is not a document of this resource"));
+        let (key, kind) = (key.as_str(), resource.kind());
+        let unknown = || Invalid::new("document", format!("{key} is not a document of this {kind}"));
         Ok(found.ok_or_else(unknown)?)
     }
 }
@@ -141,15 +145,18 @@ impl App {
 /// A document that could be one of the resource's.
 fn sample(resource: &Resource, now: Timestamp) -> Document {
     let segment = |segment: &str| if segment.starts_with('{') { "sample" } else { segment }.to_owned();
-    let url: Vec<String> = resource.view.endpoint.split('/').map(segment).collect();
-    let url: Arc<str> = url.join("/").into();
+    let url: Arc<str> = match resource.consumer() {
+        Some(_) => "sample".into(),
+        None => resource.view.endpoint.split('/').map(segment).collect::<Vec<String>>().join("/").into(),
+    };
     let text = now.to_string();
-    let revision = match (resource.change.format(), rfc3339::parse(&text)) {
-        (Some(_), Ok(instant)) => Revision::Date(Date::new(instant, text)),
+    let has_dates = resource.is_raw() || resource.change().is_some_and(|change| change.format().is_some());
+    let revision = match (has_dates, rfc3339::parse(&text)) {
+        (true, Ok(instant)) => Revision::Date(Date::new(instant, text)),
         _ => Revision::Integer(1),
     };
     let mut content = serde_json::to_value(&revision).expect("a revision is plain data");
-    for name in resource.view.change.field.rsplit('.') {
+    for name in resource.change().map_or("revision", |change| change.field()).rsplit('.') {
         content = json!({ name: content });
     }
     if let Value::Object(fields) = &mut content {
@@ -193,7 +200,8 @@ mod tests {
             assert_eq!(&*document.url, "http://h:81/a/sample/b/sample");
             let text = String::from_utf8(document.content.to_vec()).unwrap();
             assert!(text.contains(words) && text.contains(r#""sample":true"#), "{text}");
-            assert_eq!(resource.change.read(&document.content).ok().as_ref(), Some(&document.revision));
+            let change = resource.change().unwrap();
+            assert_eq!(change.read(&document.content).ok().as_ref(), Some(&document.revision));
         }
     }
 }

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::journey::RECENT_ERROR;
 use crate::operations::App;
 use crate::operations::Done;
 
@@ -81,6 +82,8 @@ pub struct FilterView {
     pub errors: u64,
     /// The last such error.
     pub last_error: Option<FilterErrorView>,
+    /// It is less than a day old: the subscription is among those in trouble.
+    pub erring: bool,
 }
 
 /// An expression that had no result.
@@ -96,7 +99,11 @@ pub struct FilterErrorView {
 
 impl FilterView {
     /// Shown where there is an expression, or something was counted while there was one.
-    pub(in crate::operations) fn of(spec: &Spec, seen: Option<Filtering>) -> Option<FilterView> {
+    pub(in crate::operations) fn of(
+        spec: &Spec,
+        seen: Option<Filtering>,
+        now: Timestamp,
+    ) -> Option<FilterView> {
         let counted = |kept: &Filtering| kept.excluded + kept.not_told + kept.errors > 0;
         if !spec.has_expressions() && !seen.as_ref().is_some_and(counted) {
             return None;
@@ -104,7 +111,8 @@ impl FilterView {
         let Filtering { excluded, not_told, errors, last_error, .. } = seen.unwrap_or_default();
         let last_error =
             last_error.map(|Example { at, document, error }| FilterErrorView { at, document, error });
-        Some(FilterView { excluded, not_told, errors, last_error })
+        let erring = last_error.as_ref().is_some_and(|last| now.since(last.at) < RECENT_ERROR);
+        Some(FilterView { excluded, not_told, errors, last_error, erring })
     }
 }
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use flare_model::access::Caller;
 use flare_model::document::Document;
 use flare_model::feed::ClientHas;
 use flare_model::resource::Resource;
@@ -51,9 +52,9 @@ pub struct HoldersPage {
 
 impl App {
     /// A document that Flare has or remembers the deletion of, and its resource.
-    pub async fn document(&self, url: &DocumentUrl) -> Done<(Arc<Resource>, Document)> {
+    pub async fn document(&self, by: &Caller, url: &DocumentUrl) -> Done<(Arc<Resource>, Document)> {
         let unknown = || Failure::NotFound(format!("there is no document {url}"));
-        let resource = self.registry.find(url).ok_or_else(unknown)?;
+        let resource = self.registry.find_for(by, url).ok_or_else(unknown)?;
         let found = self.store.documents.get(resource.lane_of(url.as_str()), url.as_str()).await?;
         Ok((resource, found.ok_or_else(unknown)?))
     }
@@ -96,6 +97,10 @@ impl App {
         document: &Document,
         lagging: bool,
     ) -> Done<Option<HolderView>> {
+        if self.member.is_some() && !self.journey.serves_all(subscription.number()) {
+            // Only the node that serves it knows.
+            return Ok(None);
+        }
         let seen = match self.look_at(&subscription, std::slice::from_ref(document)).await {
             Ok((mut seen, _)) => seen.pop().flatten(),
             // Deleted meanwhile: the list goes on without it.

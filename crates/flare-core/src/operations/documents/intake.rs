@@ -1,22 +1,54 @@
 //! Documents of origins: understood, committed, and counted by what became of them.
 
+use flare_model::access::Caller;
 use flare_model::document::Outcome;
 use flare_model::url::DocumentUrl;
 use flare_provider::ProviderError;
 
 use crate::journey::accept::{self, Draft, NotAccepted, Word};
 use crate::observe::count::{Refusal, micros};
-use crate::operations::App;
+use crate::operations::{App, Done, Failure};
 
 impl App {
     /// Understands what an origin says of a document.
-    pub fn draft(&self, url: DocumentUrl, word: Word) -> Result<Draft, NotAccepted> {
-        let draft = accept::draft(&self.registry, url, word, self.clock.now());
+    pub fn draft(&self, by: &Caller, url: DocumentUrl, word: Word) -> Result<Draft, NotAccepted> {
+        let draft = self
+            .within_rate(by)
+            .and_then(|()| accept::draft(&self.registry, by, url, word, self.clock.now()));
         draft.inspect_err(|refused| self.count_refused(refused))
+    }
+
+    /// The same. Before it is said that no resource fits, it is asked whether another node has created one.
+    pub async fn draft_anywhere(
+        &self,
+        by: &Caller,
+        url: DocumentUrl,
+        word: Word,
+    ) -> Result<Draft, NotAccepted> {
+        if self.member.is_some() && self.registry.find_for(by, &url).is_none() {
+            // Where that cannot be asked, nobody can say that there is none.
+            if let Err(Failure::Store(error)) = self.follow_catalog().await
+                && error.is_passing()
+            {
+                return Err(NotAccepted::Store(error));
+            }
+        }
+        self.draft(by, url, word)
     }
 
     /// Commits drafts, in order, as one; each has its own outcome.
     pub async fn commit(
+        &self,
+        drafts: Vec<Draft>,
+    ) -> Result<Vec<Result<Outcome, NotAccepted>>, ProviderError> {
+        match self.tenant_of(&drafts) {
+            None => self.commit_all(drafts).await,
+            Some(tenant) => self.commit_within(&tenant, drafts).await,
+        }
+    }
+
+    /// The same, whatever the quotas say.
+    pub(in crate::operations) async fn commit_all(
         &self,
         drafts: Vec<Draft>,
     ) -> Result<Vec<Result<Outcome, NotAccepted>>, ProviderError> {
@@ -55,9 +87,20 @@ impl App {
         Ok(())
     }
 
-    /// Whether the store takes no documents at the moment.
-    pub fn refuses_documents(&self) -> bool {
-        self.journey.observe().counts().origin.refusing.refuses(self.clock.monotonic())
+    /// Whether the store takes no writes: the last one was refused, of an origin or of a delivery thread.
+    pub fn refuses_writes(&self) -> bool {
+        self.journey.observe().counts().origin.refusing.refuses()
+    }
+
+    /// Where the store takes no writes, tries one that changes nothing: whoever sends nothing to a node that is not ready
+    /// would never find out that it is.
+    pub(in crate::operations) async fn try_a_write(&self) -> Done<()> {
+        let refusing = &self.journey.observe().counts().origin.refusing;
+        if refusing.refuses() && self.store.ledger.next_epoch().await.is_ok() {
+            let refused = refusing.accepted().unwrap_or_default();
+            tracing::info!(refused, "the store takes writes again");
+        }
+        Ok(())
     }
 
     /// Origins are told each time; the log once a minute.
@@ -75,6 +118,7 @@ impl App {
         let refusal = match refused {
             NotAccepted::NoResource(_) => Refusal::NoResource,
             NotAccepted::Unreadable(_) => Refusal::Unreadable,
+            NotAccepted::Quota { .. } => Refusal::Quota,
             NotAccepted::Store(error) => refusal(error),
         };
         self.journey.observe().counts().origin.refused(refusal);

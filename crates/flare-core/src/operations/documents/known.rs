@@ -32,6 +32,8 @@ pub(in crate::operations) struct Seen {
     /// What `when` says of telling it now, if there is something to tell.
     pub when: Option<Considered>,
     pub lately: Lately,
+    /// A replay would send something of it.
+    pub to_replay: bool,
 }
 
 impl Seen {
@@ -175,7 +177,11 @@ impl App {
                 HumanDuration(limits.age)
             ),
         };
-        Seen { known: known(document), glimpse, filter: asked.filter, when: asked.when, lately }
+        let (filter, when) = (asked.filter.take(), asked.when.take());
+        // What the reader has yet to come to is sent anyway, and by no replay.
+        let action = wants.and_then(|wants| decide(wants, glimpse.held, glimpse.doubt));
+        let to_replay = !glimpse.unread && action.is_some_and(|action| asked.tells(action) == Some(true));
+        Seen { known: known(document), glimpse, filter, when, lately, to_replay }
     }
 }
 
@@ -193,7 +199,8 @@ fn tried(entry: &observe::Entry, document: &Document) -> Tried {
             observe::Outcome::Failed => "not taken",
         },
         answer: match (entry.status, error) {
-            (Some(status), _) => format!("answered {status} after {took}"),
+            (Some(status), Some(error)) => format!("answered {status}, but {error}"),
+            (Some(status), None) => format!("answered {status} after {took}"),
             (None, Some(error)) => format!("{error}, after {took}"),
             (None, None) => format!("no answer after {took}"),
         },
@@ -225,8 +232,9 @@ impl Asked<'_> {
             }
         };
         let resource = &self.subscription.compiled.resource;
-        let names = resource.pattern.wildcards().iter().map(String::as_str);
-        let wildcards: Vec<(&str, &str)> = names.zip(resource.values(&self.document.url)).collect();
+        let names = resource.wildcards().iter().map(String::as_str);
+        let values = resource.values(resource.name(&self.document.url, &self.document.revision));
+        let wildcards: Vec<(&str, &str)> = names.zip(values.iter().map(|value| &**value)).collect();
         let state = self.state.and_then(|kept| Json::new(kept.content.clone()).ok());
         let inputs = Inputs {
             document: json,
@@ -299,6 +307,7 @@ pub(in crate::operations) fn settings(subscription: &Subscription) -> Settings {
         created_at: stored.created_at,
         start: spec.start,
         paused_since: stored.paused_since,
+        pause: stored.pause.clone(),
         disabled: stored.disabled.clone(),
         rate_limit: spec.rate_limit,
         passive: spec.mode == Mode::Passive,

@@ -9,3 +9,4 @@ pub mod holders;
 pub mod intake;
 pub(in crate::operations) mod known;
 pub mod search;
+mod tombstones;

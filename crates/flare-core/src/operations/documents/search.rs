@@ -10,6 +10,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use flare_model::access::Caller;
 use flare_model::document::Document;
 use flare_model::ids::{ResourceId, Seq};
 use flare_model::resource::Resource;
@@ -117,8 +118,8 @@ pub struct SearchPage {
 
 impl App {
     /// Documents whose url begins so.
-    pub async fn search(&self, query: SearchQuery) -> Done<SearchPage> {
-        let lanes = self.lanes_to_search(&query).await?;
+    pub async fn search(&self, by: &Caller, query: SearchQuery) -> Done<SearchPage> {
+        let lanes = self.lanes_to_search(by, &query).await?;
         let deepest = lanes.iter().map(|lane| lane.head.0.div_ceil(WINDOW)).max().unwrap_or(0);
         let (began, SearchPlace { mut window, mut last }) = (self.clock.monotonic(), query.after);
         let mut documents = Vec::new();
@@ -171,18 +172,21 @@ impl App {
         Ok(())
     }
 
-    async fn lanes_to_search(&self, query: &SearchQuery) -> Done<Vec<LaneState>> {
+    async fn lanes_to_search(&self, by: &Caller, query: &SearchQuery) -> Done<Vec<LaneState>> {
         let may_fit = |resource: &Resource| {
+            if resource.consumer().is_some() {
+                return true;
+            }
             let endpoint = &resource.view.endpoint;
             let fixed = endpoint.split('{').next().unwrap_or(endpoint);
             fixed.starts_with(&query.prefix) || query.prefix.starts_with(fixed)
         };
         let wanted = match &query.resource {
-            Some(id) => vec![self.registry.resource(id).ok_or_else(|| unknown_resource(id))?],
-            None => self.registry.resources(0, usize::MAX).entries,
+            Some(id) => vec![self.registry.tracked(id).ok_or_else(|| unknown_resource(id))?],
+            None => self.registry.resources_for(by, 0, usize::MAX).entries,
         };
-        let numbers: Vec<_> =
-            wanted.iter().filter(|resource| may_fit(resource)).map(|resource| resource.number).collect();
+        let wanted = wanted.iter().filter(|resource| by.sees_whole(resource) && may_fit(resource));
+        let numbers: Vec<_> = wanted.map(|resource| resource.number).collect();
         let lanes = self.store.documents.lanes().await?.into_iter();
         Ok(lanes.filter(|lane| numbers.contains(&lane.lane.resource)).take(LANES).collect())
     }

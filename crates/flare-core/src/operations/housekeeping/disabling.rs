@@ -42,7 +42,7 @@ impl App {
     }
 
     async fn carry_out_decision(&self, id: &SubscriptionId) -> Done<()> {
-        let _catalog = self.catalog.lock().await;
+        let _catalog = self.hold_catalog().await?;
         let Some(current) = self.registry.subscription_by_id(id) else { return Ok(()) };
         // Under the lock it is asked again: somebody may have overruled it.
         let Some(Decision { reason, at }) = self.decision(&current).await else { return Ok(()) };
@@ -65,7 +65,7 @@ impl App {
 
     /// Stops a subscription for a reason of Flare's own.
     pub(in crate::operations) async fn disable(&self, id: &SubscriptionId, disabled: Disabled) -> Done<()> {
-        let _catalog = self.catalog.lock().await;
+        let _catalog = self.hold_catalog().await?;
         let Some(current) = self.registry.subscription_by_id(id) else { return Ok(()) };
         self.disable_now(&current, disabled).await
     }

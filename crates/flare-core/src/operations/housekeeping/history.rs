@@ -40,6 +40,10 @@ struct Verdicts {
 
 impl App {
     pub(in crate::operations) async fn trim_history(&self) -> Done<()> {
+        if !self.keeps_house() {
+            return Ok(());
+        }
+        let _turn = self.house.turn.lock().await;
         for LaneState { lane, revisions, .. } in self.store.documents.lanes().await? {
             if revisions > 0 {
                 self.trim_lane(lane).await?;
@@ -142,7 +146,8 @@ impl App {
         }
         gone.extend(lost.iter().map(|kept| (kept.ordinal, kept.seq)));
         if !gone.is_empty() {
-            let removed = self.store.documents.remove_revisions(lane, &gone).await?;
+            let sweeper = self.sweeper().await?;
+            let removed = self.store.documents.remove_revisions(sweeper, lane, &gone).await?;
             let quantities = [gone.len() - missed.len(), missed.len()];
             let counts = &self.journey.observe().counts().retention.revisions;
             counts.iter().zip(quantities).for_each(|(count, went)| count.add_among_many(went as u64));

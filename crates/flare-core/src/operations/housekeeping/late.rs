@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use flare_provider::ProviderError;
 
-use crate::operations::{App, BATCH};
+use crate::operations::{App, BATCH, FOLLOWING};
 use crate::registry::Subscription;
 
 /// How often it is tried.
@@ -18,11 +18,15 @@ impl App {
     /// [`App::take_over_what_is_left`] has succeeded, which a chore sees to.
     pub async fn load_to_read(&self) -> Result<(), ProviderError> {
         self.late.store(true, Ordering::Release);
+        self.learn_incarnation().await?;
+        self.reload_access().await?;
         self.reload_resources().await?;
-        let mut after = 0;
-        while let Some(batch) = self.next_subscriptions(&mut after).await? {
-            for subscription in batch.into_iter().filter(|one| !self.journey.serves(one.number())) {
-                self.registry.put_subscription(subscription);
+        for kind in FOLLOWING {
+            let mut after = 0;
+            while let Some(batch) = self.next_subscriptions(kind, &mut after).await? {
+                for subscription in batch.into_iter().filter(|one| !self.journey.serves(one.number())) {
+                    self.registry.put_subscription(subscription);
+                }
             }
         }
         Ok(())

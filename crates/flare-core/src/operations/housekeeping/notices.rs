@@ -168,7 +168,7 @@ impl App {
             // Only while it is under way: one that waits for its next attempt takes no room.
             let answer = {
                 let _room = room.acquire().await;
-                self.journey.errand(to.host.clone(), to.request(&notice, &id), timeout).await
+                self.journey.errand(to.host.clone(), to.request(&notice, &id), timeout, None).await
             };
             match answer {
                 Ok(answer) if (200..300).contains(&answer.status) => {

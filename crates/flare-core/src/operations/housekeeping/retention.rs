@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use flare_model::document::Document;
 use flare_model::duration::HumanDuration;
-use flare_model::ids::{FeedId, LaneId, Seq};
+use flare_model::ids::{FeedId, LaneId, Seq, SubscriptionNumber};
 use flare_model::subscription::{Disabled, Stored};
 use flare_model::time::Timestamp;
 use flare_provider::{LaneState, ScanLane};
 use roaring::RoaringTreemap;
 
-use crate::journey::passive::Ask;
+use crate::journey::passive::{Ask, EndLeases, LeaseEnd};
 use crate::journey::{Command, TombstonesNeeded};
 use crate::operations::App;
 use crate::operations::Done;
@@ -21,6 +21,10 @@ use crate::registry::Subscription;
 
 /// Tombstones that go in one commit.
 const SLICE: usize = 1000;
+
+/// How long the trace of something deleted is kept for those who follow the catalog, and twice that at most. Whoever was away for
+/// longer reads the whole catalog anew, which takes no more than a start does.
+const LONGEST_ABSENCE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Which tombstones go: of a lane, those up to a change that were accepted before a time, but for some documents.
 #[derive(Clone, Copy)]
@@ -32,7 +36,45 @@ struct Going<'a> {
 }
 
 impl App {
+    /// The epoch under which this process removes what nobody needs: the first time, that begins durably.
+    pub(in crate::operations) async fn sweeper(&self) -> Done<u64> {
+        if self.member.is_some() {
+            let elsewhere = || Failure::Conflict("another node removes what nobody needs".to_owned());
+            return self.house.epoch().ok_or_else(elsewhere);
+        }
+        let begin = async {
+            let epoch = self.journey.epoch().await?;
+            self.store.documents.begin_sweeping(epoch).await?;
+            Ok(epoch)
+        };
+        self.sweeper.get_or_try_init(|| begin).await.copied()
+    }
+
+    /// Forgets the traces of deletions that nobody can still be waiting for: those that were there a day ago.
+    pub(in crate::operations) async fn forget_deletions(&self) -> Done<()> {
+        if !self.keeps_house() {
+            return Ok(());
+        }
+        let now = self.clock.monotonic();
+        let noted = *self.deletions.lock();
+        match noted {
+            Some((at, _)) if now.saturating_sub(at) < LONGEST_ABSENCE => return Ok(()),
+            Some((_, version)) => {
+                let forgotten = self.store.catalog.forget_deletions(version).await?;
+                tracing::debug!(forgotten, version, "traces of deletions are forgotten");
+            }
+            None => {}
+        }
+        let version = self.store.catalog.version().await?;
+        *self.deletions.lock() = Some((now, version));
+        Ok(())
+    }
+
     pub(in crate::operations) async fn remove_tombstones(&self) -> Done<()> {
+        if !self.keeps_house() {
+            return Ok(());
+        }
+        let _turn = self.house.turn.lock().await;
         for LaneState { lane, tombstones, .. } in self.store.documents.lanes().await? {
             if tombstones > 0 {
                 self.tidy_lane(lane, tombstones).await?;
@@ -102,7 +144,9 @@ impl App {
         let mut removed = 0;
         loop {
             let going = self.store.documents.tombstones(lane, upto, before, keep, SLICE).await?;
-            let went = self.store.documents.remove_tombstones(lane, upto, before, keep, SLICE).await?;
+            let sweeper = self.sweeper().await?;
+            let documents = &self.store.documents;
+            let went = documents.remove_tombstones(sweeper, lane, upto, before, keep, SLICE).await?;
             self.journey.removed(lane, &going);
             self.journey.observe().counts().retention.tombstones.add_among_many(went);
             removed += went;
@@ -140,15 +184,41 @@ impl App {
     ) -> Done<(Seq, Vec<Arc<Subscription>>)> {
         let _catalog = self.catalog.lock().await;
         let (_, head) = self.store.documents.fetch(lane, &[]).await?;
-        let resources = self.registry.resources(0, usize::MAX).entries;
-        let resource = resources.into_iter().find(|resource| resource.number == lane.resource);
+        // Whoever another node created up to now begins there or beyond, or is known after this.
+        self.catch_up_with_catalog().await?;
+        let resource =
+            self.registry.all_tracked().into_iter().find(|resource| resource.number == lane.resource);
         let followers = resource.map(|r| self.registry.subscriptions(r.id(), 0, usize::MAX).entries);
         Ok((head, followers.unwrap_or_default()))
     }
 
-    async fn needs(&self, subscription: &Subscription, lane: LaneId) -> Option<TombstonesNeeded> {
+    pub(in crate::operations) async fn needs(
+        &self,
+        subscription: &Subscription,
+        lane: LaneId,
+    ) -> Option<TombstonesNeeded> {
         let number = subscription.number();
+        if self.member.is_some() {
+            return self.needs_as_recorded(subscription, lane).await;
+        }
         self.journey.ask(number, |reply| Command::TombstonesNeeded(number, lane.index, reply)).await.flatten()
+    }
+
+    /// The same as the ledger has it, whichever node serves the subscription: never less than it needs in truth.
+    async fn needs_as_recorded(&self, subscription: &Subscription, lane: LaneId) -> Option<TombstonesNeeded> {
+        let number = subscription.number();
+        let before = SubscriptionNumber(number.0 - 1);
+        let found = self.store.ledger.needs(lane, before, 1).await.ok()?;
+        // Of one that was not opened yet on this log nothing is known.
+        let needs = found.into_iter().find(|needs| needs.feed.subscription == number && !needs.strange)?;
+        let disabled = subscription.stored.disabled.is_some();
+        Some(TombstonesNeeded {
+            cursor: needs.cursor,
+            documents: needs.documents,
+            has: if disabled { needs.has } else { RoaringTreemap::new() },
+            moved_at: needs.moved_at,
+            begun: false,
+        })
     }
 
     /// Whether a feed has not moved for longer than it may, with changes beyond it.
@@ -223,7 +293,9 @@ impl App {
             Failure::Conflict(detail.into())
         };
         // A lease may last for hours, and whoever has it gets everything again anyway.
-        let ended = self.journey.ask(number, |reply| Command::Passive(number, Ask::EndLeases(reply))).await;
+        let all = EndLeases { document: None, word: LeaseEnd::Expired };
+        let ended = |reply| Command::Passive(number, Ask::EndLeases(all, reply));
+        let ended = self.journey.ask(number, ended).await;
         ended.ok_or_else(|| self.left(current))?;
         // All or none: what is disabled begins nothing, so that what is not in flight now will not be.
         if self.inspect(current).await?.in_flight > 0 {
@@ -243,7 +315,7 @@ impl App {
 
 /// Whether the client of a disabled subscription may have anything: its feeds began again, and then it was not resumed,
 /// because Flare was killed.
-fn has_anything(stored: &Stored, needs: &TombstonesNeeded) -> bool {
+pub(in crate::operations) fn has_anything(stored: &Stored, needs: &TombstonesNeeded) -> bool {
     needs.begun || stored.disabled.as_ref().is_some_and(|disabled| stored.begun_at > Some(disabled.since))
 }
 

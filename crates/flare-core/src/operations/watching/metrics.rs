@@ -42,7 +42,10 @@ impl App {
             process: measured.process,
             spans: self.telemetry.as_ref().map(Telemetry::spans),
         };
-        Ok(families(self.journey.observe().counts().read(), &sample.gauges, &facts))
+        let mut families = families(self.journey.observe().counts().read(), &sample.gauges, &facts);
+        families.extend(self.cluster_metrics());
+        families.extend(self.consumer_metrics());
+        Ok(families)
     }
 
     async fn measured(&self) -> Done<Measured> {

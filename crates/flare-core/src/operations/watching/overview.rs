@@ -5,8 +5,10 @@
 
 use std::sync::Arc;
 
+use flare_model::access::Caller;
 use flare_model::ids::{ResourceId, SubscriptionId};
-use flare_model::subscription::{Status, View};
+use flare_model::subscription::credentials::redacted;
+use flare_model::subscription::{Status, View, Way};
 use futures_util::future::join_all;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -64,8 +66,8 @@ pub struct Burdened {
 
 impl App {
     /// A part of all subscriptions, by resource and in order of creation, and how each stands.
-    pub async fn overview(&self, offset: usize, limit: usize) -> Done<Slice<OverviewView>> {
-        let part = self.registry.all_subscriptions(offset, limit);
+    pub async fn overview(&self, by: &Caller, offset: usize, limit: usize) -> Done<Slice<OverviewView>> {
+        let part = self.registry.all_subscriptions_for(by, offset, limit);
         let entries = self.standings(part.entries).await?.into_iter().map(|standing| OverviewView {
             id: standing.subscription.id().clone(),
             resource: standing.subscription.compiled.resource.id().clone(),
@@ -75,10 +77,11 @@ impl App {
     }
 
     /// A part of the subscriptions that are looked for, and how each stands.
-    pub async fn find_subscriptions(&self, query: &SubscriptionQuery) -> Done<Slice<Standing>> {
-        let of = |offset, limit| match &query.resource {
-            Some(resource) => self.registry.subscriptions(resource, offset, limit),
-            None => self.registry.all_subscriptions(offset, limit),
+    pub async fn find_subscriptions(&self, by: &Caller, query: &SubscriptionQuery) -> Done<Slice<Standing>> {
+        let of = |offset, limit| match query.resource.as_ref().map(|id| self.registry.tracked(id)) {
+            Some(Some(resource)) => self.registry.subscriptions_for(by, &resource, offset, limit),
+            Some(None) => Slice { total: 0, entries: Vec::new() },
+            None => self.registry.all_subscriptions_for(by, offset, limit),
         };
         let part = if query.words.is_none() && query.status.is_none() {
             of(query.offset, query.limit)
@@ -99,9 +102,9 @@ impl App {
     }
 
     /// A part of the subscriptions that gave something up, those with the most first.
-    pub async fn burdened(&self, offset: usize, limit: usize) -> Done<Slice<Burdened>> {
+    pub async fn burdened(&self, by: &Caller, offset: usize, limit: usize) -> Done<Slice<Burdened>> {
         let notable = self.notable().await?;
-        let all = self.registry.all_subscriptions(0, usize::MAX).entries.into_iter();
+        let all = self.registry.all_subscriptions_for(by, 0, usize::MAX).entries.into_iter();
         let mut found: Vec<Burdened> = all
             .filter_map(|subscription| {
                 let dead_letters = notable.get(&subscription.number())?.dead_letters;
@@ -120,12 +123,12 @@ impl App {
     /// The state of a subscription, by what its threads say stands out.
     fn status_by(&self, notable: &NotableOnes, subscription: &Subscription) -> Status {
         let seen = match notable.get(&subscription.number()).cloned() {
-            Some(Notable { failing_since, preparing, decision, .. }) => {
-                Progress { failing_since, preparing, decision, ..Progress::default() }
+            Some(Notable { fares, preparing, decision, .. }) => {
+                Progress { fares, preparing, decision, ..Progress::default() }
             }
             None => Progress::default(),
         };
-        self.status_of(&subscription.stored, &seen).0
+        self.shown(&subscription.stored, &seen).status
     }
 
     /// How each of these stands. All are asked at once: a busy thread is waited for once, not once for each.
@@ -144,13 +147,19 @@ impl App {
     }
 }
 
-/// Whether words in lower case stand in what one would look for a subscription by.
+/// Whether words in lower case stand in what one would look for a subscription by. Credentials are not looked through: whoever
+/// searches could find them out, a letter at a time.
 fn mentions(subscription: &Subscription, words: &str) -> bool {
-    let endpoint = &subscription.stored.draft.endpoint;
+    let endpoint = &redacted(&subscription.stored.draft.endpoint);
     let actions = [&endpoint.actions.create, &endpoint.actions.update, &endpoint.actions.delete];
     let own = actions.into_iter().flatten().filter_map(|action| action.url.as_deref());
+    let sink = match &subscription.compiled.spec.way {
+        Way::Http(_) => String::new(),
+        Way::Sink(sink) => sink.to_string(),
+    };
     let mut texts = own
         .chain(endpoint.url.as_deref())
+        .chain([sink.as_str()])
         .chain([subscription.id().as_str(), &subscription.compiled.resource.view.endpoint]);
     texts.any(|text| text.to_lowercase().contains(words))
 }

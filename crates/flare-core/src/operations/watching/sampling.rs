@@ -49,6 +49,7 @@ impl App {
                 census = None;
                 // Of a node that is stopping the last one stands.
                 if let Some(taken) = taken {
+                    self.trouble.found(taken.troubled);
                     (gauges, census_at, took) = (taken.gauges, self.clock.monotonic(), taken.took);
                 }
             }

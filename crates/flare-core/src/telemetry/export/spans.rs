@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use flare_model::subscription::Way;
+
 use super::about::About;
 use crate::observe::Outcome;
 use crate::protobuf::Message;
@@ -10,6 +12,7 @@ use crate::telemetry::span::{Accept, Attempted, Operation, Span, What};
 const INTERNAL: u64 = 1;
 const SERVER: u64 = 2;
 const CLIENT: u64 = 3;
+const PRODUCER: u64 = 4;
 const ERROR: u64 = 2;
 
 /// Bits of a span's flags: it was recorded; it is known whether the parent is of another process; it is.
@@ -97,8 +100,16 @@ fn write_accept(message: &mut Message, accept: &Accept) {
     }
 }
 
-fn write_attempt(message: &mut Message, attempted: &Attempted) {
-    let target = attempted.compiled.spec.target(attempted.action);
+/// Where an attempt went.
+fn write_way(message: &mut Message, attempted: &Attempted) {
+    let spec = &attempted.compiled.spec;
+    if let Way::Sink(sink) = &spec.way {
+        message.bytes(5, format!("send {sink}")).number(6, PRODUCER);
+        attribute(message, "messaging.system", sink.kind());
+        attribute(message, "messaging.operation.type", "send");
+        attribute(message, "messaging.destination.name", sink.to_string());
+    }
+    let Some(target) = spec.target(attempted.action) else { return };
     // The template, which is one for all documents, and without the query, where keys are sometimes kept.
     let template = target.url.identity().split('?').next().unwrap_or_default();
     message.bytes(5, format!("{} {template}", target.method)).number(6, CLIENT);
@@ -107,6 +118,10 @@ fn write_attempt(message: &mut Message, attempted: &Attempted) {
     attribute(message, "server.address", target.url.host());
     attribute_number(message, "server.port", u64::from(target.url.port()));
     attribute(message, "network.protocol.version", "1.1");
+}
+
+fn write_attempt(message: &mut Message, attempted: &Attempted) {
+    write_way(message, attempted);
     if attempted.attempts > 0 {
         attribute_number(message, "http.request.resend_count", u64::from(attempted.attempts));
     }

@@ -28,14 +28,18 @@ pub async fn handle(
 pub fn describe(it: &mut Notes<'_>) {
     let most = it.config.delivery.passive.maximum_quantity;
     it.is("settle", "Pull mode", "Say what became of them")
-        .text("Ends leases. Also on a subscription that is active by now.")
+        .text("Ends leases, or extends them. Also on a subscription that is active by now.")
         .bound("SettleDraft", "messages", json!({"maxItems": most}))
         .body::<SettleDraft>(json!({"messages": [
             {"lease": "lease_1-3-1-2f-0-1-19a8", "status": "release", "delay": "300ms"},
+            {"lease": "lease_1-3-2-30-0-1-19a8", "status": "extend", "for": "30s"},
         ]}))
         .answers::<SettleView>(
             200,
             "An outcome for each, in order, on stable storage.",
-            json!({"messages": [{"lease": "lease_1-3-1-2f-0-1-19a8", "outcome": "settled"}]}),
+            json!({"messages": [
+                {"lease": "lease_1-3-1-2f-0-1-19a8", "outcome": "settled"},
+                {"lease": "lease_1-3-2-30-0-1-19a8", "outcome": "extended"},
+            ]}),
         );
 }

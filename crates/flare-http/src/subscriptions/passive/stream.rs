@@ -106,7 +106,7 @@ pub fn describe(it: &mut Notes<'_>) {
         .header(
             "Last-Event-ID",
             json!({"type": "string"}),
-            "Settles what that stream sent up to this event.",
+            "Settles what that stream sent up to this event, and has what it sent after it sent again.",
             json!(example["id"]),
         )
         .answers_as(

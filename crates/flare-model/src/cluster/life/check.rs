@@ -1,6 +1,7 @@
 //! The life of two or three nodes under an abstract coordinator that a seed decides: requests and answers that are lost or
-//! late (a request also after its sender was told that nobody knows), pauses, crashes, clocks that run up to 1 % too fast or too slow. At
-//! every moment at most one node acts for a unit; when all is well again, each unit has one, and the plan is even.
+//! late (a request also after its sender was told that nobody knows), nodes that are cut off, pauses, crashes, clocks that run
+//! up to 1 % too fast or too slow. At every moment at most one node acts for a unit, and no unit is cut whose claim is still
+//! there without another reason; when all is well again, each unit has one node, and they are even.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -16,7 +17,6 @@ use crate::cluster::{NodeState, UnitKind};
 pub(in crate::cluster) enum Broken {
     DeadlineFromAnswer,
     KeepsWhatItBelieved,
-    UsesWhatItReleased,
     BelievesOldLists,
 }
 
@@ -163,6 +163,11 @@ enum Thing {
     Wakes {
         node: usize,
     },
+    /// A node that has left is started again.
+    Restarts {
+        node: usize,
+        life: u64,
+    },
     Fault,
 }
 
@@ -173,6 +178,8 @@ struct Node {
     /// Its clock runs so many thousandths too fast.
     drift: i64,
     paused_until: Duration,
+    /// Nothing that it sends arrives.
+    cut_off_until: Duration,
     alarm: Option<Duration>,
     /// Units that run, with their epochs.
     open: BTreeMap<UnitId, u64>,
@@ -241,7 +248,7 @@ impl World {
     fn new(seed: u64, broken: Option<Broken>) -> World {
         let mut chance = Chance(seed);
         let units = 2 + chance.below(5);
-        let existing = Existing { weight: 1.0, origin: Reason::Created };
+        let existing = Existing { weight: 1.0, origin: Reason::Created, parts: 1, with: None };
         let id = |number: u64| UnitId::new(UnitKind::Subscription, format!("sub_{number}"), "0");
         let mut world = World {
             now: Duration::ZERO,
@@ -252,7 +259,7 @@ impl World {
             agenda: BinaryHeap::new(),
             things: BTreeMap::new(),
             count: 0,
-            catalog: Arc::new((0..units).map(|number| (id(number), existing)).collect()),
+            catalog: Arc::new((0..units).map(|number| (id(number), existing.clone())).collect()),
             broken,
             wrong: None,
             trace: None,
@@ -272,6 +279,7 @@ impl World {
                 number: 0,
                 drift,
                 paused_until: Duration::ZERO,
+                cut_off_until: Duration::ZERO,
                 alarm: None,
                 open,
             });
@@ -299,13 +307,29 @@ impl World {
 
     fn step(&mut self, node: usize, event: Event) {
         let clock = self.nodes[node].clock(self.now);
+        let told = match &event {
+            Event::Fenced(unit) | Event::Stuck(unit) => Some(unit.clone()),
+            _ => None,
+        };
+        let woken = matches!(event, Event::Woke);
+        let before = self.nodes[node].life.tenures().clone();
         let words = self.trace.is_some().then(|| format!("{:?} node {node} {event:?}", self.now));
         let actions = self.nodes[node].life.step(clock, event);
         if let (Some(trace), Some(words)) = (&mut self.trace, words) {
             trace.push(format!("{words} -> {actions:?}"));
         }
+        let idle = woken && actions.is_empty();
         for action in actions {
+            if let Action::Cut(unit) = &action {
+                let draining = matches!(before.get(unit), Some(Tenure::Draining { .. }));
+                self.check_cut(node, unit, draining || told.as_ref() == Some(unit));
+            }
             self.act(node, action);
+        }
+        let due = self.nodes[node].life.wakes_at();
+        if idle && due <= clock.monotonic && self.wrong.is_none() && self.broken.is_none() {
+            self.wrong =
+                Some(format!("{:?}: node {node} would be woken again and again for nothing", self.now));
         }
         let wakes =
             self.nodes[node].when(self.nodes[node].life.wakes_at()).max(self.now + Duration::from_millis(1));
@@ -313,6 +337,17 @@ impl World {
         if self.nodes[node].alarm.is_none_or(|alarm| wakes < alarm) {
             self.nodes[node].alarm = Some(wakes);
             self.plan(wakes, Thing::Wakes { node });
+        }
+    }
+
+    /// A unit is cut because the node was told to, or what is in flight takes too long, or the session is over or about to be, or
+    /// the claim is gone.
+    fn check_cut(&mut self, node: usize, unit: &UnitId, told: bool) {
+        let life = &self.nodes[node].life;
+        let claim = self.coordinator.keys.get(&crate::cluster::keys::of_claim(unit));
+        let mine = claim.is_some_and(|(_, _, session)| session.as_ref() == life.session());
+        if mine && life.may_act() && !told && self.wrong.is_none() {
+            self.wrong = Some(format!("{:?}: node {node} cuts {unit} for nothing", self.now));
         }
     }
 
@@ -342,7 +377,10 @@ impl World {
                 let at = self.now + self.chance.millis(500);
                 self.plan(at, Thing::Reaches { node, life, event: Event::Closed(unit) });
             }
-            Action::Exit(Exit::Left) => {}
+            Action::Exit(Exit::Left) => {
+                let at = self.now + self.chance.millis(5000);
+                self.plan(at, Thing::Restarts { node, life });
+            }
             Action::Exit(why) => self.wrong = Some(format!("node {node} ends: {why:?}")),
         }
     }
@@ -350,10 +388,13 @@ impl World {
     fn send(&mut self, node: usize, ask: Ask, request: Request) {
         let life = self.nodes[node].number;
         let trouble = if self.is_chaos() { 12 } else { 0 };
-        let slow = if self.is_chaos() && self.chance.in_a_hundred(10) { 9000 } else { 40 };
-        let (there, back) = (self.chance.millis(slow), self.chance.millis(slow));
-        let gives_up = Duration::from_secs(2);
-        let lost = self.chance.in_a_hundred(trouble);
+        let slow = |chance: &mut Chance| if chance.in_a_hundred(10) { 9000 } else { 40 };
+        let slow = if self.is_chaos() { [slow(&mut self.chance), slow(&mut self.chance)] } else { [40, 40] };
+        let (there, back) = (self.chance.millis(slow[0]), self.chance.millis(slow[1]));
+        // As whoever drives it does.
+        let gives_up = LEASE / 3;
+        let cut_off = self.nodes[node].cut_off_until > self.now;
+        let lost = self.chance.in_a_hundred(trouble) || cut_off;
         let unanswered = self.chance.in_a_hundred(trouble);
         if !lost {
             let answer = (!unanswered).then_some(back);
@@ -410,6 +451,8 @@ impl World {
                 self.nodes[node].alarm = None;
                 self.step(node, Event::Woke);
             }
+            Thing::Restarts { node, life } if self.nodes[node].number == life => self.restart(node),
+            Thing::Restarts { .. } => {}
             Thing::Fault => self.fault(),
         }
     }
@@ -430,22 +473,21 @@ impl World {
             return;
         }
         let node = self.chance.below(self.nodes.len() as u64) as usize;
-        match self.chance.below(6) {
+        match self.chance.below(8) {
+            6 | 7 => {
+                let until = self.now + self.chance.millis(15_000);
+                self.nodes[node].cut_off_until = until;
+            }
             0 | 1 => {
                 // A second pause does not end the first: what waits comes in its order.
                 let until = self.now + self.chance.millis(25_000);
                 let paused = &mut self.nodes[node].paused_until;
                 *paused = until.max(*paused);
             }
-            2 => {
-                let (settings, record) = settings(node);
-                let clock = self.nodes[node].clock(self.now);
-                let number = self.nodes[node].number + 1;
-                let old = &mut self.nodes[node];
-                (old.life, old.number, old.paused_until) =
-                    (Life::new(settings, record, clock), number, self.now);
-                old.open.clear();
-                self.begin(node);
+            2 => self.restart(node),
+            5 => {
+                let life = self.nodes[node].number;
+                self.plan(self.now, Thing::Reaches { node, life, event: Event::Stops });
             }
             3 => {
                 let life = self.nodes[node].number;
@@ -466,6 +508,16 @@ impl World {
         }
         let next = self.now + self.chance.millis(8000);
         self.plan(next, Thing::Fault);
+    }
+
+    fn restart(&mut self, node: usize) {
+        let (settings, record) = settings(node);
+        let clock = self.nodes[node].clock(self.now);
+        let number = self.nodes[node].number + 1;
+        let old = &mut self.nodes[node];
+        (old.life, old.number, old.paused_until) = (Life::new(settings, record, clock), number, self.now);
+        old.open.clear();
+        self.begin(node);
     }
 
     /// A node acts for a unit while that is open there and the node's own deadline holds, by its own clock.
@@ -524,7 +576,12 @@ impl World {
                 self.nodes.iter().map(|node| (node.life.tenures(), node.life.membership())).collect();
             return Err(format!("not all units are owned: {acting:?} {tenures:?}"));
         }
-        // How even they are is for the planner's own tests: a node that came and went until the end is given none for balance yet.
+        let mut counts = vec![0_usize; self.nodes.len()];
+        acting.values().for_each(|nodes| counts[nodes[0]] += 1);
+        let (least, most) = (counts.iter().min().unwrap_or(&0), counts.iter().max().unwrap_or(&0));
+        if most - least > 1 {
+            return Err(format!("units are not even: {counts:?}"));
+        }
         let snapshot = self.coordinator.snapshot();
         for (unit, nodes) in &acting {
             let claim = &snapshot.claims[unit];

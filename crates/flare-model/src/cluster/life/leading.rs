@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Answer, Ask, Existing, Life, Question, Request, Snapshot};
+use super::{Action, Answer, Ask, Existing, Life, Moment, Question, Request, Snapshot};
 use crate::cluster::keys::{
     self, Assignment, AssignmentPart, HISTORY, LEADER, LeaderRecord, PARTS, PROTOCOL,
 };
 use crate::cluster::plan::explain::Moved;
-use crate::cluster::plan::{self, Effective, Move, Node, Unit, View};
+use crate::cluster::plan::{self, Command, Effective, Move, Node, Plan, Refusal, Unit, View};
 use crate::cluster::{NodeId, NodeState, SessionId, UnitId};
 
 /// A node that is gone is remembered for so long.
@@ -187,14 +187,69 @@ impl Life {
     fn plan(&mut self, epoch: u64, seen: &Snapshot, catalog: &BTreeMap<UnitId, Existing>) -> u32 {
         let view = self.view(epoch, seen, catalog);
         let plan = plan::plan(&view);
+        self.write_plan(epoch, seen, catalog, &view, &plan)
+    }
+
+    /// What a user asks to be moved: the plan that follows, which is written unless it is only to be looked at. `None`: the
+    /// node does not lead, or has not read yet what it wrote last.
+    pub fn reroute(
+        &mut self,
+        now: Moment,
+        commands: &[Command],
+        dry_run: bool,
+    ) -> Option<(Result<Plan, Refusal>, Vec<Action>)> {
+        self.now = Moment { monotonic: now.monotonic.max(self.now.monotonic), ..now };
+        self.keep_time();
+        let epoch = self.leads()?;
+        let (asked, seen) = self.seen.clone()?;
+        let catalog = self.catalog.clone()?;
+        let Leading::Leads { since, writing: 0, .. } = self.leading else { return None };
+        if asked < since || seen.newer {
+            return None;
+        }
+        let view = self.view(epoch, &seen, &catalog);
+        // Those that go together are moved together.
+        let first = |unit: &UnitId| catalog.get(unit).and_then(|existing| existing.with.clone());
+        let commands: Vec<Command> = commands
+            .iter()
+            .map(|command| match command.clone() {
+                Command::Move { unit, node } => Command::Move { unit: first(&unit).unwrap_or(unit), node },
+                Command::Unpin { unit } => Command::Unpin { unit: first(&unit).unwrap_or(unit) },
+            })
+            .collect();
+        let planned = plan::reroute(&view, &commands);
+        if let (Ok(plan), false) = (&planned, dry_run) {
+            let writing = self.write_plan(epoch, &seen, &catalog, &view, plan);
+            let since = if writing > 0 { Ask::MAX } else { since };
+            self.leading = Leading::Leads { epoch, since, writing, planned: None };
+        }
+        Some((planned, std::mem::take(&mut self.actions)))
+    }
+
+    fn write_plan(
+        &mut self,
+        epoch: u64,
+        seen: &Snapshot,
+        catalog: &BTreeMap<UnitId, Existing>,
+        view: &View,
+        plan: &Plan,
+    ) -> u32 {
         let mut parts: BTreeMap<u8, BTreeMap<UnitId, Assignment>> =
             (0..PARTS).map(|part| (part, BTreeMap::new())).collect();
         let moves: BTreeMap<&UnitId, &Move> = plan.moves.iter().map(|step| (&step.unit, step)).collect();
-        for unit in catalog.keys() {
+        let mut decided: BTreeMap<&UnitId, Assignment> = BTreeMap::new();
+        for unit in view.units.keys() {
             let before = seen.assignment(unit);
             let assignment = match moves.get(unit) {
                 Some(step) => Some(self.decided(epoch, step, before, view.units[unit].effective.epoch())),
                 None => before.cloned(),
+            };
+            decided.extend(assignment.map(|assignment| (unit, assignment)));
+        }
+        for (unit, existing) in catalog {
+            let assignment = match &existing.with {
+                None => decided.get(unit).cloned(),
+                Some(first) => decided.get(first).map(|first| self.along(epoch, unit, first, seen)),
             };
             if let Some(assignment) = assignment {
                 parts.entry(keys::part_of(unit)).or_default().insert(unit.clone(), assignment);
@@ -214,6 +269,17 @@ impl Life {
             self.ask(Question::Part, request);
         }
         writing
+    }
+
+    /// Where a unit should be that goes where another goes.
+    fn along(&self, epoch: u64, unit: &UnitId, first: &Assignment, seen: &Snapshot) -> Assignment {
+        let before = seen.assignment(unit);
+        if let Some(before) = before.filter(|before| before.node == first.node) {
+            return Assignment { pinned: first.pinned, home: first.home.clone(), ..before.clone() };
+        }
+        let from = before.map(|before| before.node.clone());
+        let step = Move { unit: unit.clone(), from, to: first.desired() };
+        self.decided(epoch, &step, before, seen.claims.get(unit).and_then(|claim| claim.epoch))
     }
 
     fn decided(&self, epoch: u64, step: &Move, before: Option<&Assignment>, last: Option<u64>) -> Assignment {
@@ -255,7 +321,7 @@ impl Life {
             };
             (id.clone(), node)
         });
-        let units = catalog.iter().map(|(id, existing)| {
+        let units = catalog.iter().filter(|(_, existing)| existing.with.is_none()).map(|(id, existing)| {
             let effective = seen.claims.get(id).map_or(Effective::Nobody, |claim| Effective::Held {
                 node: claim.node.clone(),
                 epoch: claim.epoch,
@@ -274,10 +340,9 @@ impl Life {
         }
     }
 
-    /// What a plan would be made of now, where this node leads: for explanations and for what users ask to be moved.
-    pub fn leaders_view(&self) -> Option<View> {
-        let epoch = self.leads()?;
-        Some(self.view(epoch, self.seen()?, self.catalog.as_ref()?))
+    /// What a plan would be made of now, whoever leads: for explanations.
+    pub fn view_as_seen(&self) -> Option<View> {
+        Some(self.view(self.leads().unwrap_or_default(), self.seen()?, self.catalog.as_ref()?))
     }
 
     /// When time alone makes another plan: the members have settled, or a node has held its lease.
@@ -290,8 +355,15 @@ impl Life {
     }
 
     pub(super) fn leader_wakes(&self) -> Option<Duration> {
+        // What it wrote last is read first, and whoever reads is woken by the answer.
+        let has_read =
+            |since: &Ask| self.seen.as_ref().is_some_and(|(asked, seen)| asked >= since && !seen.newer);
         match &self.leading {
-            Leading::Leads { planned: Some((_, _, until)), writing: 0, .. } if self.may_act() => Some(*until),
+            Leading::Leads { planned: Some((_, _, until)), writing: 0, since, .. }
+                if self.may_act() && has_read(since) =>
+            {
+                Some(*until)
+            }
             _ => None,
         }
     }

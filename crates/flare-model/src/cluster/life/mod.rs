@@ -7,8 +7,7 @@
 //! - A margin before that (`session`) nothing new is begun, what is open is cut, and nothing is written. If a renewal still comes, units are
 //!   opened again, under new epochs.
 //! - A unit (`units`) is claimed before its epoch is taken, and released when nothing of it runs any more. The next owner
-//!   waits for that, or for the end of the lease. Whether a claim is there after an answer was lost is looked up; one whose release was
-//!   sent is never used again, since that may arrive late.
+//!   waits for that, or for the end of the lease. Whether a claim is there after an answer was lost is looked up.
 //! - A leader (`leading`) takes an epoch, reads everything, and then plans. What it writes carries the epoch.
 
 #[cfg(test)]
@@ -65,12 +64,16 @@ pub struct Moment {
 }
 
 /// A unit that there is.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Existing {
     /// How much work it is.
     pub weight: f64,
     /// Why it is there.
     pub origin: Reason,
+    /// In how many parts that which it is a part of is cut.
+    pub parts: u32,
+    /// It goes where this one goes, whose weight is that of both.
+    pub with: Option<UnitId>,
 }
 
 /// What happens to the node.
@@ -250,6 +253,9 @@ pub struct Life {
     tenures: BTreeMap<UnitId, Tenure>,
     /// What the node did last about a claim: only what was listed after that says something of it.
     since: BTreeMap<UnitId, Ask>,
+    /// Into how many parts that was cut which each unit is a part of, when the unit was taken. One that is cut otherwise by
+    /// now is given up, and taken anew.
+    cuts: BTreeMap<UnitId, u32>,
     /// What was listed last, and when it was asked for.
     seen: Option<(Ask, Arc<Snapshot>)>,
     /// Something may have changed since the list that was asked for last.
@@ -279,6 +285,7 @@ impl Life {
             membership: Membership::Out { again: now.monotonic },
             tenures: BTreeMap::new(),
             since: BTreeMap::new(),
+            cuts: BTreeMap::new(),
             seen: None,
             look: true,
             look_at: now.monotonic,
@@ -394,6 +401,9 @@ impl Life {
     /// Does what there is to do.
     fn pursue(&mut self) {
         self.pursue_session();
+        if self.is_ending() {
+            self.pursue_leaving();
+        }
         if !self.may_act() {
             return;
         }

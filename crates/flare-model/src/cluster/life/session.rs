@@ -35,6 +35,8 @@ pub struct Sitting {
     pub deadline: Duration,
     /// The deadline is so near that nothing is done.
     pub halted: bool,
+    /// It was asked to be ended, and may be over before that is answered: nothing is done under it any more.
+    ending: bool,
     /// The node has its name: its key was there in this session, and nobody else has taken it since.
     named: bool,
     /// The version of its key, and what stands there.
@@ -54,14 +56,24 @@ impl Life {
 
     /// Until when what it does is its to do.
     pub fn acts_until(&self) -> Option<Duration> {
+        #[cfg(feature = "planted")]
+        if crate::planted::Bug::RenewedAfterExpiry.is_planted() && self.session().is_some() {
+            return Some(self.now.monotonic + self.settings.lease * 10);
+        }
         match &self.membership {
-            Membership::In(sitting) => Some(sitting.deadline.saturating_sub(self.settings.margin)),
+            Membership::In(sitting) if !sitting.ending => {
+                Some(sitting.deadline.saturating_sub(self.settings.margin))
+            }
             _ => None,
         }
     }
 
     pub(super) fn may_act(&self) -> bool {
-        matches!(&self.membership, Membership::In(sitting) if !sitting.halted)
+        matches!(&self.membership, Membership::In(sitting) if !sitting.halted && !sitting.ending)
+    }
+
+    pub(super) fn is_ending(&self) -> bool {
+        matches!(&self.membership, Membership::In(sitting) if sitting.ending)
     }
 
     pub(super) fn session(&self) -> Option<&SessionId> {
@@ -106,6 +118,10 @@ impl Life {
         if self.breaks(super::check::Broken::KeepsWhatItBelieved) {
             return;
         }
+        #[cfg(feature = "planted")]
+        if crate::planted::Bug::RenewedAfterExpiry.is_planted() {
+            return;
+        }
         let Moment { monotonic: now, .. } = self.now;
         let margin = self.settings.margin;
         let Membership::In(sitting) = &mut self.membership else { return };
@@ -121,6 +137,7 @@ impl Life {
         self.cut_all(Then::Forget);
         self.tenures.retain(|_, tenure| matches!(tenure, Tenure::Closing { .. }));
         self.since.clear();
+        self.cuts.clear();
         self.asked.clear();
         self.seen = None;
         self.look = true;
@@ -171,6 +188,7 @@ impl Life {
             session,
             deadline: sent + ttl,
             halted: false,
+            ending: false,
             named: false,
             written: None,
             unclear_since: None,
@@ -259,8 +277,10 @@ impl Life {
         if self.stopping
             && self.tenures.is_empty()
             && !asked
-            && let Some(session) = self.session().cloned()
+            && let Membership::In(sitting) = &mut self.membership
         {
+            sitting.ending = true;
+            let session = sitting.session.clone();
             self.ask(Question::End, Request::End { session });
         }
     }
@@ -274,6 +294,8 @@ impl Life {
 
     pub(super) fn session_wakes(&self) -> Vec<Duration> {
         match &self.membership {
+            // It asks for none any more, and waits for its units to be closed.
+            Membership::Out { .. } if self.stopping => Vec::new(),
             Membership::Out { again } => vec![*again],
             Membership::In(sitting) if sitting.halted => vec![sitting.renew_at, sitting.deadline],
             Membership::In(sitting) => {

@@ -36,6 +36,8 @@ pub struct Claim {
     pub node: NodeId,
     /// Under this epoch, once it has one.
     pub epoch: Option<u64>,
+    /// With that which it is a part of cut into so many.
+    pub parts: u32,
     /// Of this version.
     pub version: Version,
     /// In this session.
@@ -89,8 +91,8 @@ impl Snapshot {
             read.map(|_: AssignmentPart| ())?;
         } else if let Some(unit) = key.strip_prefix(keys::CLAIMS) {
             let Ok(unit) = unit.parse() else { return Ok(()) };
-            let ClaimRecord { node, epoch, .. } = keys::read(value)?;
-            self.claims.insert(unit, Claim { node, epoch, version, session });
+            let ClaimRecord { node, epoch, parts, .. } = keys::read(value)?;
+            self.claims.insert(unit, Claim { node, epoch, parts, version, session });
         }
         Ok(())
     }

@@ -53,7 +53,8 @@ pub enum Tenure {
         /// What follows.
         then: Then,
     },
-    /// The claim is given back. It is never used again: the request may arrive late.
+    /// The claim is given back, and asked for anew if it is wanted again. Were it used again nothing would break: whoever uses a
+    /// claim writes its epoch first, and a release that arrives late names the version from before that.
     Releasing,
 }
 
@@ -74,7 +75,26 @@ impl Life {
         let assigned = |snapshot: &Snapshot| {
             snapshot.assignment(unit).is_some_and(|assignment| assignment.node == self.settings.node)
         };
-        !self.stopping && self.is_registered() && self.seen().is_some_and(|seen| assigned(seen))
+        let cut_alike = self.cuts.get(unit).is_none_or(|parts| self.parts(unit) == Some(*parts));
+        !self.stopping && cut_alike && self.is_registered() && self.seen().is_some_and(|seen| assigned(seen))
+    }
+
+    /// Into how many parts that is cut by now which a unit is a part of.
+    fn parts(&self, unit: &UnitId) -> Option<u32> {
+        self.catalog.as_ref()?.get(unit).map(|existing| existing.parts)
+    }
+
+    fn claim_record(&self, unit: &UnitId, epoch: Option<u64>) -> Vec<u8> {
+        let (node, parts) = (self.settings.node.clone(), self.cuts.get(unit).copied().unwrap_or(1));
+        keys::write(&ClaimRecord { protocol: PROTOCOL, node, epoch, parts })
+    }
+
+    /// From now on the unit is a part of what it is a part of by now.
+    fn cut_as_it_is(&mut self, unit: &UnitId) {
+        match self.parts(unit) {
+            Some(parts) => self.cuts.insert(unit.clone(), parts),
+            None => self.cuts.remove(unit),
+        };
     }
 
     /// Only what is listed from now on says something of the claim.
@@ -147,19 +167,22 @@ impl Life {
     }
 
     fn claim(&mut self, unit: UnitId) {
-        let node = self.settings.node.clone();
-        let value = keys::write(&ClaimRecord { protocol: PROTOCOL, node, epoch: None });
+        self.cut_as_it_is(&unit);
+        let value = self.claim_record(&unit, None);
         let request = Request::Create { key: keys::of_claim(&unit), value, session: self.session().cloned() };
         self.tenures.insert(unit.clone(), Tenure::Claiming);
         self.ask(Question::Claim(unit), request);
     }
 
     fn hold(&mut self, unit: UnitId, version: Version) {
+        // It is cut as it is when its epoch is written.
+        self.cuts.remove(&unit);
         self.touch(&unit);
         self.tenures.insert(unit, Tenure::Claimed { version, again: self.now.monotonic });
     }
 
     fn release(&mut self, unit: UnitId, version: Version) {
+        self.cuts.remove(&unit);
         self.tenures.insert(unit.clone(), Tenure::Releasing);
         let request = Request::Delete { key: keys::of_claim(&unit), version };
         self.ask(Question::Release(unit), request);
@@ -194,8 +217,8 @@ impl Life {
             self.unsure(unit);
             return;
         }
-        let node = self.settings.node.clone();
-        let value = keys::write(&ClaimRecord { protocol: PROTOCOL, node, epoch: Some(epoch) });
+        self.cut_as_it_is(&unit);
+        let value = self.claim_record(&unit, Some(epoch));
         let request = Request::Replace { key: keys::of_claim(&unit), version, value };
         self.tenures.insert(unit.clone(), Tenure::Publishing);
         self.ask(Question::Publish(unit, epoch), request);
@@ -289,11 +312,6 @@ impl Life {
                 (Some(Tenure::Unsure), Some(version)) => self.hold(unit, version),
                 (Some(Tenure::Unsure), None) => drop(self.tenures.remove(&unit)),
                 (Some(Tenure::Releasing), Some(version)) if !releasing && may_act => {
-                    #[cfg(test)]
-                    if self.breaks(super::check::Broken::UsesWhatItReleased) {
-                        self.hold(unit, version);
-                        continue;
-                    }
                     self.release(unit, version);
                 }
                 (Some(Tenure::Releasing), None) if !releasing => drop(self.tenures.remove(&unit)),

@@ -15,6 +15,7 @@ use crate::time::Timestamp;
 /// Why a unit is where it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "AssignmentExplanation")]
 pub struct Explanation {
     /// The unit.
     pub unit: UnitId,
@@ -41,6 +42,7 @@ pub struct Explanation {
 /// What would become of a unit now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "AssignmentVerdict")]
 pub enum Verdict {
     /// It is where it should be, and stays.
     Stays,
@@ -55,6 +57,7 @@ pub enum Verdict {
 /// A decision that was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "AssignmentDecided")]
 pub struct Decided {
     /// When, by the clock of the node that decided.
     pub at: Timestamp,
@@ -69,6 +72,7 @@ pub struct Decided {
 /// A move that was decided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "AssignmentMoved")]
 pub struct Moved {
     /// When, by the clock of the node that decided.
     pub at: Timestamp,
@@ -86,6 +90,7 @@ pub struct Moved {
 /// A node, as a place for the unit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "AssignmentCandidate")]
 pub struct Candidate {
     /// The node.
     pub node: NodeId,
@@ -102,6 +107,7 @@ pub struct Candidate {
 /// Whether a node is the place for a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "AssignmentDecision")]
 pub enum Decision {
     /// It is there.
     Current,
@@ -116,6 +122,7 @@ pub enum Decision {
 /// One thing that is looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "AssignmentDecider")]
 pub struct Decider {
     /// What is looked at.
     pub decider: DeciderName,
@@ -128,6 +135,7 @@ pub struct Decider {
 /// What is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "AssignmentDeciderName")]
 pub enum DeciderName {
     /// Whether the node renews its lease.
     Alive,

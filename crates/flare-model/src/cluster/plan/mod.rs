@@ -132,6 +132,18 @@ impl Unit {
         self.desired.as_ref().map(|desired| &desired.node)
     }
 
+    /// How it fares, by which nodes are there.
+    pub fn state(&self, is_there: impl Fn(&NodeId) -> bool) -> UnitState {
+        match (self.node(), self.effective.owner()) {
+            (_, Some(owner)) if !is_there(owner) => UnitState::Orphaned,
+            (Some(node), Some(owner)) if node == owner => UnitState::Running,
+            (_, Some(_)) => UnitState::Draining,
+            (Some(node), None) if !is_there(node) => UnitState::Orphaned,
+            (Some(_), None) => UnitState::Assigned,
+            (None, None) => UnitState::Unassigned,
+        }
+    }
+
     /// It is where it should be.
     fn has_arrived(&self) -> bool {
         self.node().is_some() && self.node() == self.effective.owner()
@@ -147,15 +159,7 @@ impl Unit {
 impl View {
     /// How a unit fares.
     pub fn state(&self, unit: &Unit) -> UnitState {
-        let is_there = |node: &NodeId| self.nodes.get(node).is_some_and(|node| node.state != NodeState::Gone);
-        match (unit.node(), unit.effective.owner()) {
-            (_, Some(owner)) if !is_there(owner) => UnitState::Orphaned,
-            (Some(node), Some(owner)) if node == owner => UnitState::Running,
-            (_, Some(_)) => UnitState::Draining,
-            (Some(node), None) if !is_there(node) => UnitState::Orphaned,
-            (Some(_), None) => UnitState::Assigned,
-            (None, None) => UnitState::Unassigned,
-        }
+        unit.state(|node| self.nodes.get(node).is_some_and(|node| node.state != NodeState::Gone))
     }
 }
 

@@ -9,6 +9,7 @@ use super::{Desired, Move, NodeId, NodeState, Plan, Reason, UnitId, View, plan};
 /// One thing to be done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "RerouteCommand")]
 pub enum Command {
     /// Moves a unit, and keeps it there until that node goes or drains, or it is unpinned.
     Move {

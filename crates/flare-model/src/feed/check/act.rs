@@ -446,6 +446,7 @@ fn trouble(attempt: &Attempt) -> Box<Trouble> {
         response: None,
         unheard: false,
         has: None,
+        lent: None,
     })
 }
 

@@ -27,6 +27,7 @@ fn failure(attempts: u32) -> Verdict {
         response: None,
         unheard: false,
         has: None,
+        lent: None,
     };
     Verdict::Retry { due: NOW, doubtful: true, trouble: Box::new(trouble) }
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use flare_model::feed::{Ahead, Failure, Kept, Record, Standing, State, Sweep, SweepKind, Tally};
+use flare_model::feed::{Ahead, Failure, Health, Kept, Record, Standing, State, Sweep, SweepKind, Tally};
 use flare_model::ids::{Ordinal, Seq};
 use flare_model::revision::Revision;
 use flare_model::time::Timestamp;
@@ -221,14 +221,24 @@ fn tally() -> impl Strategy<Value = Tally> {
         status,
         error,
     });
-    (0..9_u64, 0..9_u64, option::of(-9..9_i64), option::of(failure)).prop_map(
-        |(delivered, failed, success, last_failure)| Tally {
+    let moment = || option::of((-9..9_i64).prop_map(Timestamp::from_millis));
+    let health = (moment(), moment(), moment(), moment()).prop_map(
+        |(failing_since, last_discard_at, recovered_at, prepared_at)| Health {
+            failing_since,
+            last_discard_at,
+            recovered_at,
+            prepared_at,
+        },
+    );
+    (0..9_u64, 0..9_u64, option::of(-9..9_i64), option::of(failure), option::of(health)).prop_map(
+        |(delivered, failed, success, last_failure, health)| Tally {
             delivered,
             discarded: delivered / 2,
             failed,
             skipped: failed / 2,
             last_success_at: success.map(Timestamp::from_millis),
             last_failure: last_failure.map(Box::new),
+            health: health.filter(|health| *health != Health::default()).map(Box::new),
         },
     )
 }

@@ -147,8 +147,9 @@ impl Side {
             Operation::Commit(changes) => {
                 let batch = changes.iter().map(|change| self.as_write(change)).collect();
                 told(documents.commit(batch).await, |answers| {
-                    let each =
-                        answers.into_iter().map(|answer| told(answer, |done| format!("{:?}", done.outcome)));
+                    let each = answers.into_iter().map(|answer| {
+                        told(answer, |done| format!("{:?} {}..{}", done.outcome, done.before, done.after))
+                    });
                     each.collect::<Vec<_>>().join(" ")
                 })
             }
@@ -175,7 +176,7 @@ impl Side {
             Operation::RemoveTombstones { at, upto, before, keep, limit } => {
                 let keep: RoaringTreemap = keep.iter().collect();
                 let (lane, upto, before) = (self.lane(*at), Seq(*upto), Timestamp::from_millis(*before));
-                let removed = documents.remove_tombstones(lane, upto, before, &keep, *limit).await;
+                let removed = documents.remove_tombstones(0, lane, upto, before, &keep, *limit).await;
                 told(removed, |removed| format!("removed {removed}"))
             }
             other => unreachable!("{other:?} is none of the documents"),

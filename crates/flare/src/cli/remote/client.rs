@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
+use flare_core::config::CertificateFile;
 use flare_model::duration::HumanDuration;
-use http::header::{CONTENT_TYPE, HOST};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
@@ -31,6 +32,11 @@ pub struct Client {
     idle: Option<SendRequest<Full<Bytes>>>,
     /// How long an answer may take; without it, for ever.
     timeout: Option<Duration>,
+    /// Who vouches for the node, in place of the public authorities.
+    authorities: CertificateFile,
+    /// Who asks: a token, and for the operator an account.
+    token: Option<String>,
+    account: Option<String>,
 }
 
 /// A whole answer, whatever its status.
@@ -66,12 +72,30 @@ pub fn parse_url(text: &str) -> Result<Uri, String> {
 impl Client {
     /// For the API at a url that [`parse_url`] has read.
     pub fn new(base: Uri) -> Client {
-        Client { base, connections: JoinSet::new(), idle: None, timeout: None }
+        Client {
+            base,
+            connections: JoinSet::new(),
+            idle: None,
+            timeout: None,
+            authorities: CertificateFile::none(),
+            token: None,
+            account: None,
+        }
+    }
+
+    /// The same, that believes a node which these authorities vouch for, and no others.
+    pub fn trusting(self, authorities: CertificateFile) -> Client {
+        Client { authorities, ..self }
     }
 
     /// The same, that gives up on an answer which takes longer.
     pub fn giving_up_after(self, timeout: Duration) -> Client {
         Client { timeout: Some(timeout), ..self }
+    }
+
+    /// The same, that says who asks.
+    pub fn known_as(self, token: Option<String>, account: Option<String>) -> Client {
+        Client { token, account, ..self }
     }
 
     /// GET, and the answer as JSON.
@@ -125,13 +149,19 @@ impl Client {
         path: &str,
         body: Option<&Value>,
     ) -> anyhow::Result<(SendRequest<Full<Bytes>>, Response<Incoming>)> {
-        let base = self.base.clone();
+        let (base, token, account) = (self.base.clone(), self.token.clone(), self.account.clone());
         let answer = async {
             let mut sender = self.connection().await?;
             let authority = base.authority().map_or("", |authority| authority.as_str());
             let prefix = base.path().trim_end_matches('/');
             let request = Request::builder().method(method).uri(format!("{prefix}{path}"));
-            let request = request.header(HOST, authority).header(CONTENT_TYPE, "application/json");
+            let mut request = request.header(HOST, authority).header(CONTENT_TYPE, "application/json");
+            if let Some(token) = token {
+                request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+            }
+            if let Some(account) = account {
+                request = request.header("flare-account", account);
+            }
             let body = body.map_or_else(Bytes::new, |body| body.to_string().into());
             let response = sender.send_request(request.body(Full::new(body))?).await?;
             anyhow::Ok((sender, response))
@@ -154,7 +184,10 @@ impl Client {
         let name = host.trim_start_matches('[').trim_end_matches(']');
         let stream = TcpStream::connect((name, port)).await?;
         if https {
-            let connector = tokio_rustls::TlsConnector::from(flare_core::tls::client()?);
+            let connector = tokio_rustls::TlsConnector::from(flare_core::tls::client_trusting(
+                &self.authorities,
+                "--ca",
+            )?);
             let tls = connector.connect(ServerName::try_from(name.to_owned())?, stream).await?;
             let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(tls)).await?;
             // How a connection ends shows in the answer.
@@ -211,7 +244,7 @@ async fn read(response: Response<Incoming>) -> anyhow::Result<Bytes> {
 }
 
 /// What the node says of a request that it did not take.
-fn refused(method: &Method, path: &str, status: StatusCode, body: &[u8]) -> anyhow::Error {
+pub fn refused(method: &Method, path: &str, status: StatusCode, body: &[u8]) -> anyhow::Error {
     let detail = serde_json::from_slice::<Value>(body).ok();
     let detail = detail.and_then(|body| body["error"]["detail"].as_str().map(str::to_owned));
     anyhow::anyhow!("{method} {path}: {status}: {}", detail.unwrap_or_else(|| "no further word".into()))

@@ -1,18 +1,22 @@
 //! In: commands that talk to a running node. Out: their answers, in words or JSON, and how they ended.
 
+mod access;
 pub mod client;
 mod replay;
 mod status;
 mod tail;
 
 use std::io::{self, IsTerminal as _, Write};
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use flare_core::config::CertificateFile;
 use flare_model::duration::HumanDuration;
 use flare_model::time::Timestamp;
 
 use super::{ConfigArgs, Exit, Format};
+use access::{Accounts, Tokens};
 use client::Client;
 
 /// A command that talks to a running node.
@@ -42,17 +46,44 @@ pub enum Remote {
         #[command(flatten)]
         what: ReplayArgs,
     },
+    /// Create, list or revoke tokens of a node with authentication.
+    Token {
+        /// Where the node is.
+        #[command(flatten)]
+        node: NodeArgs,
+        /// Which of them.
+        #[command(subcommand)]
+        action: Tokens,
+    },
+    /// Create, list or delete accounts of a node with authentication, as its operator.
+    Account {
+        /// Where the node is.
+        #[command(flatten)]
+        node: NodeArgs,
+        /// Which of them.
+        #[command(subcommand)]
+        action: Accounts,
+    },
 }
+
+/// Names the token that commands show to a node.
+const TOKEN: &str = "FLARE_TOKEN";
 
 /// Where the node is.
 #[derive(Debug, Clone, Args)]
 pub struct NodeArgs {
     /// The url of the node's API; without it http.server.addr of the configuration.
-    #[arg(long, value_name = "URL", value_parser = client::parse_url)]
+    #[arg(long, global = true, value_name = "URL", value_parser = client::parse_url)]
     pub url: Option<http::Uri>,
+    /// A PEM file with the authorities that vouch for an https node, in place of the public ones.
+    #[arg(long, global = true, value_name = "PATH")]
+    pub ca: Option<PathBuf>,
     /// How long an answer of the node may take.
-    #[arg(long, value_name = "DURATION", default_value = "10s")]
+    #[arg(long, global = true, value_name = "DURATION", default_value = "10s")]
     pub timeout: HumanDuration,
+    /// With the operator's token: the account to act for. The token itself is taken from FLARE_TOKEN.
+    #[arg(long, global = true, value_name = "NAME")]
+    pub account: Option<String>,
     /// Where the configuration is.
     #[command(flatten)]
     pub config: ConfigArgs,
@@ -100,7 +131,8 @@ impl NodeArgs {
         let url = match &self.url {
             Some(url) => url.clone(),
             None => {
-                let mut addr = flare_core::config::load(&self.config.sources())?.config.http.server.addr;
+                let server = flare_core::config::load(&self.config.sources())?.config.http.server;
+                let mut addr = server.addr;
                 // A node that listens everywhere is here, too.
                 if addr.ip().is_unspecified() {
                     addr.set_ip(match addr.is_ipv4() {
@@ -108,10 +140,15 @@ impl NodeArgs {
                         false => std::net::Ipv6Addr::LOCALHOST.into(),
                     });
                 }
-                client::parse_url(&format!("http://{addr}")).map_err(anyhow::Error::msg)?
+                let scheme = if server.tls.certificate.path().is_some() { "https" } else { "http" };
+                client::parse_url(&format!("{scheme}://{addr}")).map_err(anyhow::Error::msg)?
             }
         };
-        Ok(Client::new(url).giving_up_after(self.timeout.0))
+        let authorities = CertificateFile::from(self.ca.clone());
+        let token =
+            std::env::var(TOKEN).ok().map(|token| token.trim().to_owned()).filter(|token| !token.is_empty());
+        let client = Client::new(url).trusting(authorities).giving_up_after(self.timeout.0);
+        Ok(client.known_as(token, self.account.clone()))
     }
 }
 
@@ -124,6 +161,8 @@ pub fn run(command: &Remote, format: Format) -> anyhow::Result<Exit> {
         match command {
             Remote::Status { node } => status::run(&mut node.client()?, &mut out).await,
             Remote::Tail { node, which } => tail::run(&mut node.client()?, which, &mut out).await,
+            Remote::Token { node, action } => access::tokens(&mut node.client()?, action, &mut out).await,
+            Remote::Account { node, action } => access::accounts(&mut node.client()?, action, &mut out).await,
             Remote::Replay { node, what } => replay::run(&mut node.client()?, what, &mut out).await,
         }
     });

@@ -1,51 +1,104 @@
-//! In: `flare status`. Out: how a node is, and the subscriptions that fail, stand still or lag.
+//! In: `flare status`. Out: how the cluster is, by the node that is asked, and the subscriptions that fail, stand still or lag.
 
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::client::Client;
 use super::{Colour, Exit, Format, Output, text};
 
-/// Subscriptions asked for at once.
+/// Entries of a list asked for at once.
 const PAGE: usize = 100;
 
 /// Subscriptions in the table, at most; the rest is counted.
 const SHOWN: usize = 50;
 
-/// Prints how a node is.
+/// Prints how all is; whether that is green is what the command answers.
 pub async fn run(client: &mut Client, out: &mut Output) -> anyhow::Result<Exit> {
-    let node = client.get("/status").await?;
-    let mut wanting = Vec::new();
-    let (mut offset, mut bad) = (0, false);
-    loop {
-        let page = client.get(&format!("/subscriptions?limit={PAGE}&offset={offset}")).await?;
-        let entries = page["subscriptions"].as_array().cloned().unwrap_or_default();
-        let total = page["pagination"]["total"].as_u64().unwrap_or(0) as usize;
-        offset += page["pagination"]["limit"].as_u64().unwrap_or(PAGE as u64).max(1) as usize;
-        bad |= entries.iter().any(|entry| matches!(text(entry, "status"), "failing" | "disabled"));
-        wanting.extend(entries.into_iter().filter(needs_attention));
-        if offset >= total {
-            break;
+    let status = client.get("/status").await?;
+    // A token of an account sees neither; what `/status` says of the cluster is enough then.
+    let health = match sees(client, "/cluster/health").await? {
+        true => client.get("/cluster/health").await?,
+        false => Value::Null,
+    };
+    let nodes = match sees(client, "/cluster/nodes").await? {
+        true => all(client, "/cluster/nodes", "nodes").await?,
+        false => Vec::new(),
+    };
+    let mut wanting = all(client, "/subscriptions", "subscriptions").await?;
+    wanting.retain(needs_attention);
+    let exit = if text(&status["cluster"], "status") == "green" { Exit::Done } else { Exit::Found };
+    match out.format {
+        Format::Json => {
+            out.json(&json!({"status": status, "health": health, "nodes": nodes, "attention": wanting}))?;
+        }
+        Format::Human => {
+            print_node(&status, out)?;
+            print_cluster(&health, &nodes, out)?;
+            print_wanting(&wanting, out)?;
         }
     }
-    match out.format {
-        Format::Json => out.json(&json!({"node": node, "attention": wanting}))?,
-        Format::Human => print(&node, &wanting, out)?,
+    Ok(exit)
+}
+
+/// Whether the token is one that may ask for this.
+async fn sees(client: &mut Client, path: &str) -> anyhow::Result<bool> {
+    Ok(client.ask(&Method::GET, path, None).await?.status != StatusCode::FORBIDDEN)
+}
+
+/// A whole list.
+async fn all(client: &mut Client, path: &str, name: &str) -> anyhow::Result<Vec<Value>> {
+    let (mut entries, mut offset) = (Vec::new(), 0);
+    loop {
+        let page = client.get(&format!("{path}?limit={PAGE}&offset={offset}")).await?;
+        entries.extend(page[name].as_array().cloned().unwrap_or_default());
+        let total = page["pagination"]["total"].as_u64().unwrap_or(0) as usize;
+        offset += page["pagination"]["limit"].as_u64().unwrap_or(PAGE as u64).max(1) as usize;
+        if offset >= total {
+            return Ok(entries);
+        }
     }
-    Ok(if bad { Exit::Found } else { Exit::Done })
 }
 
 /// Whether a subscription is one to look at.
 fn needs_attention(entry: &Value) -> bool {
     let feed = &entry["feed"];
-    text(entry, "status") != "active" || feed["lagging"] != 0 || feed["deadLetters"] != 0
+    let owes = feed["lagging"] != 0 || feed["deadLetters"] != 0;
+    text(entry, "status") != "active" || owes || entry["filter"]["erring"] == true
 }
 
-fn print(node: &Value, wanting: &[Value], out: &mut Output) -> anyhow::Result<()> {
+fn print_node(node: &Value, out: &mut Output) -> anyhow::Result<()> {
     let (version, sha, uptime) = (text(node, "version"), text(node, "sha"), text(node, "uptime"));
     out.line(&format!("Flare {version} ({sha}), up {uptime}, store {}", text(node, "store")))?;
     let counts = ["resources", "subscriptions", "documents", "tombstones"];
     let counts = counts.map(|name| format!("{} {name}", node[name]));
-    out.line(&counts.join(", "))?;
+    out.line(&counts.join(", "))
+}
+
+/// A node by itself that is well is not worth a line.
+fn print_cluster(health: &Value, nodes: &[Value], out: &mut Output) -> anyhow::Result<()> {
+    let colour = match text(health, "status") {
+        "" => return Ok(()),
+        "green" if nodes.len() < 2 => return Ok(()),
+        "green" => Colour::Good,
+        "yellow" => Colour::Odd,
+        _ => Colour::Bad,
+    };
+    let status = out.painted(text(health, "status"), colour);
+    let leader = health["leader"].as_str().unwrap_or("nobody");
+    let units = &health["units"];
+    let running = format!("{} of {} units run", units["running"], units["total"]);
+    out.line(&format!("cluster {} is {status}: {leader} leads, {running}", text(health, "name")))?;
+    for reason in health["reasons"].as_array().into_iter().flatten() {
+        out.line(&format!("  {}: {}", text(reason, "code"), text(reason, "detail")))?;
+    }
+    for node in nodes {
+        let (id, state, address) = (text(node, "id"), text(node, "state"), text(node, "address"));
+        out.line(&format!("  {id}  {state}  {address}  {} units", node["units"]))?;
+    }
+    Ok(())
+}
+
+fn print_wanting(wanting: &[Value], out: &mut Output) -> anyhow::Result<()> {
     if wanting.is_empty() {
         return out.line("every subscription is active, and no client lags");
     }
@@ -79,13 +132,17 @@ fn row(entry: &Value) -> [String; 6] {
     let feed = &entry["feed"];
     let reason = match (entry["reason"].as_str(), entry["lastFailure"]["error"].as_str()) {
         (Some(reason), _) => reason.to_owned(),
+        (None, _) if entry["filter"]["erring"] == true => {
+            format!("an expression has no result: {}", text(&entry["filter"]["lastError"], "error"))
+        }
         (None, Some(error)) => format!("last failure: {error}"),
         (None, None) => String::new(),
     };
+    let bound = if feed["laggingIsBound"] == true { "<=" } else { "" };
     [
         text(entry, "id").to_owned(),
         text(entry, "status").to_owned(),
-        feed["lagging"].to_string(),
+        format!("{bound}{}", feed["lagging"]),
         feed["waiting"].to_string(),
         feed["deadLetters"].to_string(),
         reason,

@@ -8,9 +8,11 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use flare_core::observe::{Gauges, Percentiles, Point, Series};
-use flare_core::operations::{App, Done};
+use flare_core::operations::{App, Done, TroubledView};
 use flare_http::AppState;
+use flare_http::access::By;
 use flare_http::error::ApiError;
+use flare_model::access::Account;
 
 use super::live::{self, Listeners, Topic};
 use super::moment::{Ago, Words};
@@ -63,18 +65,19 @@ struct Now {
 /// A client in trouble.
 struct Troubled {
     id: String,
-    resource: String,
     url: String,
     status: &'static str,
     since: Ago,
     reason: Words,
-    lagging: u64,
+    /// It has dead letters, which have a page.
+    dead_letters: bool,
+    lagging: String,
 }
 
 /// Shows the dashboard.
-pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, PageError> {
+pub async fn handle(State(app): AppState, By(by): By, visit: Visit) -> Result<Response, PageError> {
     let look = Look::of(&visit);
-    let now = Now::of(&app, look).await?;
+    let now = Now::of(&app, look, &by.account).await?;
     let frame = visit.frame(Section::Dashboard, "Dashboard");
     let ranges = Range::offered(app.history.longest());
     let more = if look.whole { "&amp;scale=whole" } else { "" };
@@ -85,14 +88,15 @@ pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, Page
 pub async fn live(
     State(app): AppState,
     Extension(live): Listeners,
+    By(by): By,
     visit: Visit,
 ) -> Result<Response, ApiError> {
-    live::listen(&app, &live, Topic::Dashboard(Look::of(&visit)))
+    live::listen(&app, &live, Topic::Dashboard(Look::of(&visit), by.account))
 }
 
 /// The streams of the dashboard.
-pub async fn stream(app: &App, look: Look) -> Option<String> {
-    let now = Now::of(app, look).await.ok()?;
+pub async fn stream(app: &App, look: Look, account: &Account) -> Option<String> {
+    let now = Now::of(app, look, account).await.ok()?;
     Some(live::replace("now", &now.render().ok()?))
 }
 
@@ -110,12 +114,12 @@ impl Look {
 }
 
 impl Now {
-    async fn of(app: &App, look: Look) -> Done<Now> {
+    async fn of(app: &App, look: Look, account: &Account) -> Done<Now> {
         let range = look.range;
         let (resources, _) = app.registry.counts();
         let lanes = app.store.documents.lanes().await?;
         let series = app.history.last(range.span());
-        let (troubled, more_troubled) = troubled(app).await?;
+        let (troubled, more_troubled) = troubled(app, account).await?;
         let span = shown(range, app.clock.monotonic());
         Ok(Now {
             resources: resources as u64,
@@ -140,22 +144,22 @@ impl Now {
 }
 
 /// The first clients in trouble, and how many more there are.
-async fn troubled(app: &App) -> Done<(Vec<Troubled>, u64)> {
+async fn troubled(app: &App, account: &Account) -> Done<(Vec<Troubled>, u64)> {
     let now = app.clock.now();
-    let found = app.troubled(TROUBLED).await?;
+    let found = app.troubled(account, TROUBLED).await?;
     let first = found
         .first
         .into_iter()
-        .map(|view| {
+        .map(|TroubledView { view, why }| {
             let known = app.registry.subscription_by_id(&view.id);
             Troubled {
                 url: known.map(|known| text::client(&known)).unwrap_or_default(),
                 id: view.id.to_string(),
-                resource: view.resource.to_string(),
                 status: view.status.status.as_str(),
                 since: Ago { now, at: view.status.since },
-                reason: Words::of(&view.status.reason.unwrap_or_default()),
-                lagging: view.status.feed.lagging,
+                dead_letters: view.status.feed.dead_letters > 0,
+                reason: Words::of(&why),
+                lagging: text::lagging(&view.status.feed),
             }
         })
         .collect();

@@ -7,6 +7,7 @@ pub mod show;
 
 use flare_core::journey::accept::{NotAccepted, Word};
 use flare_core::operations::App;
+use flare_model::access::Caller;
 use flare_model::document::Outcome;
 use flare_model::url::DocumentUrl;
 use flare_provider::ProviderError;
@@ -19,8 +20,13 @@ pub fn place(url: &str) -> String {
 }
 
 /// Says a word about a document as an origin would.
-async fn say(app: &App, url: DocumentUrl, word: Word) -> Result<Result<Outcome, NotAccepted>, ProviderError> {
-    let draft = match app.draft(url, word) {
+async fn say(
+    app: &App,
+    by: &Caller,
+    url: DocumentUrl,
+    word: Word,
+) -> Result<Result<Outcome, NotAccepted>, ProviderError> {
+    let draft = match app.draft(by, url, word) {
         Ok(draft) => draft,
         Err(refused) => return Ok(Err(refused)),
     };

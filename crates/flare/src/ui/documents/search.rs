@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use flare_core::operations::{FoundView, SearchPlace, SearchQuery};
 use flare_http::AppState;
+use flare_http::access::By;
 use flare_http::error::ApiError;
 use flare_model::ids::ResourceId;
 use flare_model::url::DocumentUrl;
@@ -38,11 +39,11 @@ struct Row {
 }
 
 /// Looks for documents.
-pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, PageError> {
+pub async fn handle(State(app): AppState, By(by): By, visit: Visit) -> Result<Response, PageError> {
     let form = Form::of_query(&["q", "resource"], visit.uri());
     let prefix = form.given("q").unwrap_or_default().to_owned();
     if let Ok(url) = DocumentUrl::parse(&prefix)
-        && app.document(&url).await.is_ok()
+        && app.document(&by, &url).await.is_ok()
     {
         return Ok(Redirect::to(&place(url.as_str())).into_response());
     }
@@ -52,7 +53,7 @@ pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, Page
         after => after.and_then(Result::ok).unwrap_or_default(),
     };
     let resource = form.given("resource").map(ResourceId::new);
-    let found = app.search(SearchQuery { resource, prefix, after, limit: page.limit }).await?;
+    let found = app.search(&by, SearchQuery { resource, prefix, after, limit: page.limit }).await?;
     let now = app.clock.now();
     let row = |found: FoundView| Row {
         href: place(&found.document),
@@ -61,7 +62,7 @@ pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, Page
         deleted: found.deleted,
         changed: Ago { now, at: found.updated_at },
     };
-    let choices = app.registry.resources(0, CHOICES).entries;
+    let choices = app.registry.resources_for(&by, 0, CHOICES).entries;
     let mut resources = vec![(String::new(), "All resources".to_owned())];
     resources
         .extend(choices.iter().map(|resource| (resource.id().to_string(), resource.view.endpoint.clone())));

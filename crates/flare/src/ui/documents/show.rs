@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::response::Response;
 use flare_core::operations::{HolderView, HoldersQuery};
 use flare_http::AppState;
+use flare_http::access::By;
 use flare_http::error::ApiError;
 use flare_model::feed::ClientHas;
 
@@ -49,10 +50,10 @@ struct Row {
 }
 
 /// Shows the document.
-pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, PageError> {
+pub async fn handle(State(app): AppState, By(by): By, visit: Visit) -> Result<Response, PageError> {
     let url = visit.query("url").ok_or_else(|| ApiError::bad_request("query parameter `url` is missing"))?;
     let url = app.document_url(&url)?;
-    let (resource, document) = app.document(&url).await?;
+    let (resource, document) = app.document(&by, &url).await?;
     let page = Pager::query(&app, visit.uri())?;
     let lagging = visit.query("lagging").as_deref() == Some("true");
     let query = HoldersQuery { lagging, offset: page.offset, limit: page.limit };

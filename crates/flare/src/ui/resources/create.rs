@@ -5,6 +5,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use flare_http::AppState;
+use flare_http::access::By;
 use flare_model::resource::ResourceDraft;
 use http::HeaderMap;
 
@@ -30,6 +31,7 @@ pub async fn form(State(app): AppState, visit: Visit) -> Response {
 /// Creates what the form says.
 pub async fn submit(
     State(app): AppState,
+    By(by): By,
     visit: Visit,
     headers: HeaderMap,
     body: Body,
@@ -41,7 +43,7 @@ pub async fn submit(
         .texts(&form, &["change.format"])
         .numbers(&form, &["lanes"]);
     let draft = draft.draft::<ResourceDraft>();
-    match form.submit(draft, |draft| app.create_resource(draft)).await? {
+    match form.submit(draft, |draft| app.create_resource(&by.account, draft)).await? {
         Some(resource) => {
             let place = format!("/ui/resources/{}", resource.id());
             Ok(flash::done(&place, format!("{} is tracked from now on.", resource.view.endpoint)))

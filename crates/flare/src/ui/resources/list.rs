@@ -6,6 +6,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use flare_http::AppState;
+use flare_http::access::By;
 use flare_model::resource::Resource;
 
 use crate::ui::moment::Ago;
@@ -28,12 +29,12 @@ struct Row {
 }
 
 /// Shows the list.
-pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, PageError> {
+pub async fn handle(State(app): AppState, By(by): By, visit: Visit) -> Result<Response, PageError> {
     let page = Pager::query(&app, visit.uri())?;
-    let found = app.registry.resources(page.offset, page.limit);
+    let found = app.registry.resources_for(&by, page.offset, page.limit);
     let now = app.clock.now();
     let row = |resource: Arc<Resource>| Row {
-        subscriptions: app.registry.subscriptions(resource.id(), 0, 0).total as u64,
+        subscriptions: app.registry.subscriptions_for(&by, &resource, 0, 0).total as u64,
         created: Ago { now, at: resource.view.created_at },
         resource,
     };

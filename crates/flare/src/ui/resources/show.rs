@@ -6,6 +6,7 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use flare_http::AppState;
+use flare_http::access::By;
 use flare_http::error::ApiError;
 use flare_model::ids::ResourceId;
 use flare_model::resource::Resource;
@@ -29,19 +30,22 @@ struct Page {
 /// Shows the resource.
 pub async fn handle(
     State(app): AppState,
+    By(by): By,
     Path(id): Path<String>,
     visit: Visit,
 ) -> Result<Response, PageError> {
     let resource = app.registry.resource(&ResourceId::new(id.as_str()));
     let resource = resource.ok_or_else(|| ApiError::not_found(format!("there is no resource {id}")))?;
     let lanes = app.store.documents.lanes().await?;
-    let mine = || lanes.iter().filter(|lane| lane.lane.resource == resource.number);
+    // Whoever only follows some of it is not told how much there is.
+    let whole = by.sees_whole(&resource);
+    let mine = || lanes.iter().filter(|lane| whole && lane.lane.resource == resource.number);
     let page = Page {
         frame: visit.frame(Section::Resources, &resource.view.endpoint).under("Resources", "/ui/resources"),
         created: Moment(resource.view.created_at),
         documents: mine().map(|lane| lane.documents).sum(),
         tombstones: mine().map(|lane| lane.tombstones).sum(),
-        subscriptions: app.registry.subscriptions(resource.id(), 0, 0).total as u64,
+        subscriptions: app.registry.subscriptions_for(&by, &resource, 0, 0).total as u64,
         delete_to: format!("/ui/resources/{}/delete", resource.id()),
         resource,
     };

@@ -81,7 +81,8 @@ impl AttemptRow {
             ago: Ago { now, at: attempt.began_at },
             outcome: class(attempt.outcome),
             answer: match (attempt.status, &attempt.error) {
-                (Some(status), _) => status.to_string(),
+                (Some(status), Some(error)) => format!("{status}, but {error}"),
+                (Some(status), None) => status.to_string(),
                 (None, Some(error)) => error.clone(),
                 (None, None) => "no answer".to_owned(),
             },

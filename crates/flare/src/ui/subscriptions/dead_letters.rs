@@ -91,7 +91,8 @@ impl Row {
 /// What went wrong, in words.
 fn reason(status: Option<u16>, error: Option<&str>) -> String {
     match (status, error) {
-        (Some(status), _) => format!("answered {status}"),
+        (Some(status), Some(error)) => format!("answered {status}, but {error}"),
+        (Some(status), None) => format!("answered {status}"),
         (None, Some(error)) => error.to_owned(),
         (None, None) => "no answer".to_owned(),
     }

@@ -19,6 +19,8 @@ pub enum Tab {
     Attempts,
     /// What its client has.
     Documents,
+    /// What its client has taken and not settled.
+    Leases,
     /// What was given up.
     DeadLetters,
     /// What was asked for again.
@@ -41,6 +43,8 @@ pub struct TabView {
     pub href: String,
     /// Whether this is its page.
     pub here: bool,
+    /// Whether it is for changing something.
+    pub changes: bool,
     /// How much there is, where that matters.
     pub count: Option<String>,
 }
@@ -58,7 +62,8 @@ pub struct Head {
 /// A subscription by its id.
 pub fn find(app: &App, id: &str) -> Done<Arc<Subscription>> {
     let found = app.registry.subscription_by_id(&SubscriptionId::new(id));
-    found.ok_or_else(|| Failure::NotFound(format!("there is no subscription {id}; it may have been deleted")))
+    let kind = SubscriptionId::new(id).kind();
+    found.ok_or_else(|| Failure::NotFound(format!("there is no {kind} {id}; it may have been deleted")))
 }
 
 /// The ids that operations take.
@@ -88,9 +93,13 @@ impl Head {
     pub fn frame(&self, visit: Visit, title: impl Into<String>) -> Frame {
         let resource = &self.subscription.compiled.resource;
         let frame = visit.frame(Section::Subscriptions, title);
-        let frame = frame.under("Subscriptions", "/ui/subscriptions");
-        let frame = frame
-            .under(resource.view.endpoint.as_str(), format!("/ui/resources/{}/subscriptions", resource.id()));
+        let frame = match self.is_producer() {
+            false => frame.under("Subscriptions", "/ui/subscriptions"),
+            true => frame,
+        };
+        let siblings = if self.is_producer() { "producers" } else { "subscriptions" };
+        let siblings = format!("{}/{siblings}", self.resource_place());
+        let frame = frame.under(resource.view.endpoint.as_str(), siblings);
         match self.tab {
             Tab::Overview => frame,
             _ => frame.under(self.name(), self.place()),
@@ -117,6 +126,25 @@ impl Head {
         place(self.id())
     }
 
+    /// Whether it is a producer.
+    pub fn is_producer(&self) -> bool {
+        self.id().is_producer()
+    }
+
+    /// The address of what it follows.
+    pub fn resource_place(&self) -> String {
+        let resource = &self.subscription.compiled.resource;
+        format!("/ui/{}s/{}", resource.kind(), resource.id())
+    }
+
+    /// The address of its settings.
+    pub fn edit_place(&self) -> String {
+        match self.is_producer() {
+            true => format!("/ui/producers/{}/edit", self.id()),
+            false => format!("{}/edit", self.place()),
+        }
+    }
+
     /// Its state in a word.
     pub fn state(&self) -> &'static str {
         self.status.status.as_str()
@@ -136,9 +164,10 @@ impl Head {
             icon,
             href: format!("{place}{path}"),
             here: self.tab == tab,
+            changes: matches!(tab, Tab::Test | Tab::Edit),
             count: (tab == Tab::DeadLetters && dead > 0).then(|| text::number(dead)),
         };
-        vec![
+        let mut tabs = vec![
             tab(Tab::Overview, "Overview", "activity", ""),
             tab(Tab::Attempts, "Attempts", "send", "/attempts"),
             tab(Tab::Documents, "Documents", "files", "/documents"),
@@ -146,7 +175,11 @@ impl Head {
             tab(Tab::Replays, "Replay", "rotate-clockwise", "/replays"),
             tab(Tab::Test, "Test", "test-pipe", "/test"),
             tab(Tab::Secret, "Secret", "key", "/secret"),
-            tab(Tab::Edit, "Settings", "pencil", "/edit"),
-        ]
+            TabView { href: self.edit_place(), ..tab(Tab::Edit, "Settings", "pencil", "") },
+        ];
+        if self.is_passive() || self.tab == Tab::Leases {
+            tabs.insert(3, tab(Tab::Leases, "Leases", "inbox", "/leases"));
+        }
+        tabs
     }
 }

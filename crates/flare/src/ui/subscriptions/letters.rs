@@ -4,6 +4,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use flare_http::AppState;
+use flare_http::access::By;
 
 use super::head::place;
 use crate::ui::page::{Frame, PageError, Section, Visit, html};
@@ -26,9 +27,9 @@ struct Row {
 }
 
 /// Lists them.
-pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, PageError> {
+pub async fn handle(State(app): AppState, By(by): By, visit: Visit) -> Result<Response, PageError> {
     let page = Pager::query(&app, visit.uri())?;
-    let found = app.burdened(page.offset, page.limit).await?;
+    let found = app.burdened(&by, page.offset, page.limit).await?;
     let pager = Pager::new(visit.uri(), page, found.entries.len(), found.total);
     let rows = found.entries.iter().map(|one| Row {
         place: format!("{}/dead-letters", place(one.subscription.id())),

@@ -3,9 +3,11 @@
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use flare_core::operations::{App, Standing, SubscriptionQuery};
+use flare_core::operations::{App, FilterView, Standing, SubscriptionQuery};
 use flare_http::AppState;
+use flare_http::access::By;
 use flare_http::error::ApiError;
+use flare_model::access::Caller;
 use flare_model::ids::ResourceId;
 use flare_model::subscription::Status;
 
@@ -31,23 +33,35 @@ struct Page {
     pager: Pager,
 }
 
-struct Row {
-    place: String,
-    name: String,
+/// One as it stands, in words.
+pub struct Row {
+    /// Its page.
+    pub place: String,
+    /// Where its notifications go.
+    pub name: String,
     resource: String,
     resource_place: String,
-    state: &'static str,
-    why: String,
-    mode: &'static str,
-    delivered: String,
-    failed: String,
-    lagging: String,
-    dead_letters: String,
-    troubled: bool,
+    /// Its state.
+    pub state: &'static str,
+    /// Why.
+    pub why: String,
+    /// Where that is not the usual one.
+    pub mode: &'static str,
+    /// How many were.
+    pub delivered: String,
+    /// How many attempts did.
+    pub failed: String,
+    /// How many documents are.
+    pub lagging: String,
+    /// How many there are.
+    pub dead_letters: String,
+    /// Whether there are any.
+    pub troubled: bool,
 }
 
 impl Row {
-    fn of(standing: Standing) -> Row {
+    /// How one stands.
+    pub fn of(standing: Standing) -> Row {
         let Standing { subscription, status } = standing;
         let resource = &subscription.compiled.resource;
         Row {
@@ -56,35 +70,49 @@ impl Row {
             resource: resource.view.endpoint.clone(),
             resource_place: format!("/ui/resources/{}", resource.id()),
             state: status.status.as_str(),
-            why: status.reason.unwrap_or_default(),
+            why: status.reason.unwrap_or_else(|| broken_expressions(status.filter.as_ref())),
             mode: match subscription.compiled.spec.mode {
                 flare_model::subscription::Mode::Active => "",
                 flare_model::subscription::Mode::Passive => "passive",
             },
             delivered: text::number(status.delivered),
             failed: text::number(status.failed),
-            lagging: text::number(status.feed.lagging),
+            lagging: text::lagging(&status.feed),
             dead_letters: text::number(status.feed.dead_letters),
             troubled: status.feed.dead_letters > 0,
         }
     }
 }
 
+/// That an expression had no result lately, if so.
+fn broken_expressions(filter: Option<&FilterView>) -> String {
+    match filter.and_then(|filter| filter.last_error.as_ref().filter(|_| filter.erring)) {
+        None => String::new(),
+        Some(last) => format!("an expression has no result: {}", last.error),
+    }
+}
+
 /// Those of all resources.
-pub async fn all(State(app): AppState, visit: Visit) -> Result<Response, PageError> {
-    page(&app, visit, None).await
+pub async fn all(State(app): AppState, By(by): By, visit: Visit) -> Result<Response, PageError> {
+    page(&app, &by, visit, None).await
 }
 
 /// Those of one resource.
 pub async fn of_resource(
     State(app): AppState,
+    By(by): By,
     Path(resource): Path<String>,
     visit: Visit,
 ) -> Result<Response, PageError> {
-    page(&app, visit, Some(ResourceId::new(resource))).await
+    page(&app, &by, visit, Some(ResourceId::new(resource))).await
 }
 
-async fn page(app: &App, visit: Visit, resource: Option<ResourceId>) -> Result<Response, PageError> {
+async fn page(
+    app: &App,
+    by: &Caller,
+    visit: Visit,
+    resource: Option<ResourceId>,
+) -> Result<Response, PageError> {
     let page = Pager::query(app, visit.uri())?;
     let words = visit.query("q");
     let state = visit.query("state");
@@ -105,7 +133,7 @@ async fn page(app: &App, visit: Visit, resource: Option<ResourceId>) -> Result<R
         offset: page.offset,
         limit: page.limit,
     };
-    let found = app.find_subscriptions(&query).await?;
+    let found = app.find_subscriptions(by, &query).await?;
     let pager = Pager::new(visit.uri(), page, found.entries.len(), found.total);
     let (frame, here, create) = match &resource {
         None => {
@@ -122,10 +150,13 @@ async fn page(app: &App, visit: Visit, resource: Option<ResourceId>) -> Result<R
             (frame, here.clone(), format!("{here}/new"))
         }
     };
-    let (resources, subscriptions) = app.registry.counts();
+    let (resources, subscriptions) = app.registry.counts_for(by);
     let any = match &resource {
         None => subscriptions > 0,
-        Some(id) => app.registry.subscriptions(id, 0, 0).total > 0,
+        Some(id) => {
+            let resource = app.registry.resource(id);
+            resource.is_some_and(|resource| app.registry.subscriptions_for(by, &resource, 0, 0).total > 0)
+        }
     };
     Ok(html(&Page {
         frame,

@@ -7,6 +7,7 @@ mod documents;
 mod exchange;
 mod form;
 mod head;
+mod leases;
 mod letters;
 mod list;
 mod plot;
@@ -21,6 +22,9 @@ use flare_http::Site;
 use form::{create, edit, pick, preview, trial};
 
 pub use attempts::stream as attempts_stream;
+pub use form::Created;
+pub use head::{Head, Tab, place};
+pub use list::Row;
 pub use replays::stream as replays_stream;
 pub use show::stream as show_stream;
 
@@ -53,5 +57,6 @@ pub fn routes() -> Site {
         .route("/ui/subscriptions/{id}/dead-letters", get(dead_letters::list))
         .route("/ui/subscriptions/{id}/dead-letters/replay", post(dead_letters::replay))
         .route("/ui/subscriptions/{id}/dead-letters/discard", post(dead_letters::discard))
+        .route("/ui/subscriptions/{id}/leases", get(leases::list).post(leases::end))
         .route("/ui/dead-letters", get(letters::handle))
 }

@@ -113,7 +113,7 @@ async fn show(app: &App, id: &str, visit: Visit, form: Form) -> Result<Response,
     let page = Page {
         frame: head.frame(visit, "Replay"),
         documents: documents(all),
-        lagging: text::count(feed.lagging, "document", "documents"),
+        lagging: text::count_lagging(feed, "document", "documents"),
         dead_letters: documents(feed.dead_letters),
         rows: Rows::of(app, id).await?,
         live_from: format!("{}/replays/live", head.place()),

@@ -8,13 +8,14 @@ use flare_core::observe::Wanted;
 use flare_core::operations::{App, Done, DriftQuery, SweepView};
 use flare_http::AppState;
 use flare_model::ids::SubscriptionId;
+use flare_model::producer::ProducerDraft;
+use flare_model::subscription::credentials::redacted;
 use flare_model::subscription::{Status, completed};
 use http::HeaderMap;
 use http::header::HOST;
 
 use super::attempts::AttemptRow;
 use super::documents::Row;
-use super::form::masks::masked;
 use super::head::{Head, Tab, place};
 use super::plot::Latency;
 use crate::ui::live::{self, Listeners, Topic};
@@ -59,8 +60,6 @@ struct Page {
 struct Now {
     place: String,
     state: &'static str,
-    /// What `since` is the time of.
-    what: &'static str,
     since: Ago,
     reason: Option<Words>,
     counts: Vec<Count>,
@@ -91,7 +90,11 @@ pub async fn handle(
     let stored = &head.subscription.stored;
     let feed = &head.status.feed;
     let (resource, id) = head.ids();
-    let (place, api) = (head.place(), format!("/resources/{resource}/subscriptions/{id}"));
+    let api = match head.is_producer() {
+        true => format!("/consumers/{resource}/producers/{id}"),
+        false => format!("/resources/{resource}/subscriptions/{id}"),
+    };
+    let place = head.place();
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:8080");
     let origin = format!("http://{host}");
     Ok(html(&Page {
@@ -101,7 +104,7 @@ pub async fn handle(
         updated: Moment(stored.updated_at),
         stopping: !matches!(head.status.status, Status::Paused | Status::Disabled),
         starts_over: stored.disabled.as_ref().is_some_and(|disabled| disabled.start_over),
-        lagging_words: text::count(feed.lagging, "document is", "documents are"),
+        lagging_words: text::count_lagging(feed, "document is", "documents are"),
         held_words: text::count(feed.held, "document", "documents"),
         dead_words: text::count(feed.dead_letters, "dead letter", "dead letters"),
         pause_to: format!("{place}/pause"),
@@ -153,11 +156,6 @@ impl Now {
         let now = app.clock.now();
         Ok(Now {
             state: head.state(),
-            // One that has had no success yet is active since it was made.
-            what: match head.state() == "active" && status.last_success_at.is_some() {
-                true => "last success",
-                false => "since",
-            },
             since: Ago { now, at: status.since },
             reason: status.reason.as_deref().map(Words::of),
             counts: counts(head),
@@ -178,8 +176,34 @@ impl Now {
 
 /// The settings with every default, but for credentials.
 fn settings(head: &Head) -> String {
-    let completed = completed(&head.subscription.stored.draft, &head.subscription.compiled.spec);
-    serde_json::to_string_pretty(&masked(completed)).expect("a draft is plain data")
+    let mut draft = completed(&head.subscription.stored.draft, &head.subscription.compiled.spec);
+    draft.endpoint = redacted(&draft.endpoint);
+    let pretty = match head.is_producer() {
+        true => serde_json::to_string_pretty(&ProducerDraft::of(draft)),
+        false => serde_json::to_string_pretty(&draft),
+    };
+    numbers_in_line(&pretty.expect("a draft is plain data"))
+}
+
+/// Lists of numbers, like statuses, take a line and not a hundred.
+fn numbers_in_line(pretty: &str) -> String {
+    let mut text = String::with_capacity(pretty.len());
+    let is_number = |line: &str| line.trim_end_matches(',').parse::<f64>().is_ok();
+    let mut in_list = false;
+    for line in pretty.lines() {
+        let part = line.trim_start();
+        let goes_on = in_list && (is_number(part) || part.starts_with(']'));
+        let begins = !goes_on && is_number(part) && text.ends_with('[');
+        match goes_on || begins {
+            true if text.ends_with(',') => text.push(' '),
+            true => {}
+            false if text.is_empty() => {}
+            false => text.push('\n'),
+        }
+        text.push_str(if goes_on || begins { part } else { line });
+        in_list = (goes_on || begins) && !part.starts_with(']');
+    }
+    text
 }
 
 fn counts(head: &Head) -> Vec<Count> {
@@ -200,7 +224,7 @@ fn counts(head: &Head) -> Vec<Count> {
         count("Failed", status.failed, "warn", "attempts that were not taken"),
         count("Discarded", status.discarded, "", "dropped, as the client asked"),
         count("Held", feed.held, "", "documents that the client has"),
-        count("Lagging", feed.lagging, "warn", lagging),
+        Count { value: text::lagging(feed), ..count("Lagging", feed.lagging, "warn", lagging) },
         count("Waiting", feed.waiting, "warn", "documents waiting for a retry"),
         count(open, feed.in_flight, "", "open right now"),
         count("Dead letters", feed.dead_letters, "bad", "documents that were given up"),
@@ -218,6 +242,19 @@ fn facts(app: &App, head: &Head) -> Vec<(&'static str, Words)> {
     if let Some(breaker) = &status.breaker {
         let words = format!("{} does not answer and is left alone; tried again ", breaker.host);
         facts.push(("Circuit breaker", Words::of(&words).moment(Ago { now, at: breaker.retry_at })));
+    }
+    if let Some(connections) = &status.connections {
+        facts.push(("Connections", Words::of(&connections.detail)));
+    }
+    if let Some(throttle) = &status.throttle {
+        let words = Words::of("one request at a time since ").moment(Ago { now, at: throttle.since });
+        facts.push((
+            "Throttle",
+            match throttle.next_at {
+                Some(at) => words.text(", the next ").moment(Ago { now, at }),
+                None => words,
+            },
+        ));
     }
     let feed = &status.feed;
     let position = format!("{} of {} changes", text::number(feed.cursor), text::number(feed.head));
@@ -239,4 +276,30 @@ fn facts(app: &App, head: &Head) -> Vec<(&'static str, Words)> {
         facts.push(("Revisions skipped", Words::of(&text::number(status.skipped_revisions))));
     }
     facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_a_list_stand_in_one_line() {
+        let value = serde_json::json!({"a": [200, 201], "b": 5, "c": ["x", 7], "d": [], "e": {"f": [1.5]}});
+        let shown = numbers_in_line(&serde_json::to_string_pretty(&value).unwrap());
+        let lines = [
+            "{",
+            "  \"a\": [200, 201],",
+            "  \"b\": 5,",
+            "  \"c\": [",
+            "    \"x\",",
+            "    7",
+            "  ],",
+            "  \"d\": [],",
+            "  \"e\": {",
+            "    \"f\": [1.5]",
+            "  }",
+            "}",
+        ];
+        assert_eq!(shown, lines.join("\n"));
+    }
 }

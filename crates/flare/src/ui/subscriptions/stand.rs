@@ -4,6 +4,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use flare_core::operations::Failure;
 use flare_http::AppState;
+use flare_model::subscription::{PauseDraft, PausedBy};
 
 use super::head::{find, ids, place};
 use crate::ui::flash;
@@ -12,7 +13,7 @@ use crate::ui::page::{PageError, message};
 /// Stops it.
 pub async fn pause(State(app): AppState, Path(id): Path<String>) -> Result<Response, PageError> {
     let (resource, id) = ids(&*find(&app, &id)?);
-    app.pause(&resource, &id).await?;
+    app.pause(&resource, &id, PausedBy::WebInterface, PauseDraft::default()).await?;
     Ok(flash::done(&place(&id), "Paused. Nothing is sent until it is resumed, and nothing is lost."))
 }
 

@@ -66,14 +66,19 @@ async fn status_shows_the_node_and_what_needs_attention() {
     story.until_status(&bad, "it is disabled", |s| s["status"] == "disabled").await;
     story.settled(&good).await;
     let told = run(&story.flare, &["status"]).await;
-    let out = insist(&told, 1, &["SUBSCRIPTION", "disabled", "410 Gone", "paused"]);
+    let out = insist(&told, 0, &["SUBSCRIPTION", "disabled", "410 Gone", "paused"]);
     let line = |id: &str| out.lines().find(|line| line.starts_with(id)).unwrap_or_default().to_owned();
     assert!(line(id_of(&bad)).contains("disabled") && line(id_of(&paused)).contains("paused"), "{out}");
     assert_eq!(line(id_of(&good)), "", "one that works is not listed: {out}");
 
     let told = run(&story.flare, &["status", "--output", "json"]).await;
-    let json: Value = serde_json::from_str(&insist(&told, 1, &[])).unwrap();
-    assert_eq!((&json["node"]["subscriptions"], json["attention"].as_array().unwrap().len()), (&3.into(), 2));
+    let json: Value = serde_json::from_str(&insist(&told, 0, &[])).unwrap();
+    assert_eq!(
+        (&json["status"]["subscriptions"], json["attention"].as_array().unwrap().len()),
+        (&3.into(), 2)
+    );
+    assert_eq!(json["health"]["status"], "green");
+    assert_eq!((json["nodes"].as_array().unwrap().len(), &json["nodes"][0]["self"]), (1, &true.into()));
     let all = story.api().get("/subscriptions?limit=2").await.expect(200).json();
     assert_eq!((&all["pagination"]["total"], all["subscriptions"].as_array().unwrap().len()), (&3.into(), 2));
     assert_eq!(
@@ -81,6 +86,21 @@ async fn status_shows_the_node_and_what_needs_attention() {
         (&id_of(&good).into(), &2.into())
     );
     story.api().get("/subscriptions/none").await.refused(404, &["none"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_lists_clients_whose_expressions_have_no_result() {
+    let story = Story::begin().await;
+    let endpoint = json!({"url": story.receiver.url("/filtered")});
+    let filtered = story.subscribe(json!({"endpoint": endpoint, "filter": "document.stock > 0"})).await;
+    story.api().put(&document_url(1), &json!({"rev": 1, "stock": "many"})).await;
+    story.until_status(&filtered, "it has no result", |status| status["filter"]["erring"] == true).await;
+    let told = run(&story.flare, &["status"]).await;
+    let out = insist(&told, 0, &["SUBSCRIPTION", "an expression has no result"]);
+    assert!(out.lines().any(|line| line.starts_with(id_of(&filtered))), "{out}");
+    let page = story.api().get("/ui/subscriptions").await.expect(200);
+    let page = String::from_utf8_lossy(&page.body).into_owned();
+    assert!(page.contains("an expression has no result"), "the list says why");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -54,7 +54,10 @@ async fn documents_enter_and_leave_a_client() {
     ];
     assert_eq!(told(&story), expected);
     let status = story.status(&subscription).await;
-    assert_eq!(status["filter"], json!({"excluded": 3, "notTold": 0, "errors": 0, "lastError": null}));
+    assert_eq!(
+        status["filter"],
+        json!({"excluded": 3, "notTold": 0, "errors": 0, "lastError": null, "erring": false})
+    );
     assert_eq!(status["feed"]["held"], 0);
 }
 

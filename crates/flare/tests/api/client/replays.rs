@@ -256,3 +256,60 @@ async fn wrong_replays_are_refused() {
     story.api().post("/resources/none/subscriptions/none/replay", &json!({})).await.refused(404, &["none"]);
     assert_eq!(story.receiver.count(), 10, "nothing was sent");
 }
+
+#[tokio::test]
+async fn the_numbers_of_a_replay_are_of_what_is_sent() {
+    let story = Story::begin().await;
+    let url = |path: &str| json!({"url": story.receiver.url(path)});
+    let put = async |id: &str, revision: i64, stock: i64| {
+        story.api().put(&document_url(id), &json!({"rev": revision, "stock": stock})).await
+    };
+    let filtered = story.subscribe(json!({"endpoint": url("/filter"), "filter": "document.stock > 5"})).await;
+    let held_back = story.subscribe(json!({"endpoint": url("/when"), "when": "document.stock > 7"})).await;
+    let paused = story.subscribe(json!({"endpoint": url("/paused")})).await;
+    for stock in 0..10 {
+        put(&format!("{stock}"), 1, stock).await;
+    }
+    for subscription in [&filtered, &held_back, &paused] {
+        story.settled(subscription).await;
+    }
+    story.command(&paused, "pause").await.expect(200);
+    put("later", 1, 9).await;
+    story.settled(&filtered).await;
+    story.settled(&held_back).await;
+    for (subscription, total) in [(&filtered, 5), (&held_back, 3), (&paused, 10)] {
+        let (location, begun) = replay(&story, subscription, json!({})).await;
+        assert_eq!(begun["total"], total, "{subscription}");
+        if subscription == &paused {
+            story.command(&paused, "resume").await.expect(200);
+        }
+        let done = through(&story, &location).await;
+        assert_eq!((&done["total"], &done["done"]), (&total.into(), &total.into()));
+        let requests = story.receiver.requests();
+        let sent = requests.iter().filter(|request| {
+            let path = ["/filter", "/when", "/paused"].iter().position(|path| *path == request.path);
+            let own = [&filtered, &held_back, &paused].iter().position(|other| *other == subscription);
+            path == own && request.header("flare-replay") == begun["id"]
+        });
+        assert_eq!(sent.count(), total);
+    }
+}
+
+#[tokio::test]
+async fn a_delete_that_is_sent_again_counts() {
+    let answer = |request: &Request| Reply::Status(if request.action() == "delete" { 500 } else { 200 });
+    let story = Story::told(Receiver::answering(answer).await).await;
+    let subscription = story.subscribe_simply(json!({"retry": {"quantity": 1}})).await;
+    for document in 0..3 {
+        story.put(document, 1).await;
+    }
+    story.settled(&subscription).await;
+    story.remove(1).await;
+    story.until_status(&subscription, "given up", |s| s["feed"]["deadLetters"] == 1).await;
+    story.receiver.answer(|_| Reply::Status(200));
+    let (location, begun) = replay(&story, &subscription, json!({})).await;
+    assert_eq!(begun["total"], 3, "two documents and a delete");
+    assert_eq!(through(&story, &location).await["done"], 3);
+    let requests = story.receiver.requests();
+    assert_eq!(sent_by(&requests, &begun).len(), 3);
+}

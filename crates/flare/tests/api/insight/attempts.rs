@@ -1,9 +1,8 @@
 //! The last attempts of a subscription, and those that end now.
 
-use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use crate::support::{Flare, Receiver, Reply, Request, Setup, Story, document_url, until};
+use crate::support::{Receiver, Reply, Request, Setup, Story, Tail, document_url, until};
 
 async fn attempts(story: &Story, subscription: &str, query: &str) -> Value {
     story.api().get(&format!("{subscription}/attempts{query}")).await.expect(200).json()
@@ -200,45 +199,6 @@ async fn several_threads_tell_of_one_subscription() {
     assert_eq!(story.settled(&subscription).await["delivered"], 40);
     let told = story.command(&subscription, "test").await.expect(200).json();
     assert_eq!(told["outcome"], "delivered");
-}
-
-/// Watches, and hears lines until it is dropped.
-struct Tail {
-    body: hyper::body::Incoming,
-    read: Vec<u8>,
-}
-
-impl Tail {
-    async fn watch(flare: &Flare, query: &str) -> Tail {
-        let stream = tokio::net::TcpStream::connect(flare.addr()).await.unwrap();
-        let io = hyper_util::rt::TokioIo::new(stream);
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
-        tokio::spawn(connection);
-        let request = http::Request::get(format!("/tail{query}")).header("host", "localhost");
-        let request = request.body(http_body_util::Empty::<bytes::Bytes>::new()).unwrap();
-        let response = sender.send_request(request).await.unwrap();
-        assert_eq!(response.status(), http::StatusCode::OK);
-        assert_eq!(response.headers()["content-type"], "application/x-ndjson");
-        let mut tail = Tail { body: response.into_body(), read: Vec::new() };
-        assert_eq!(tail.line().await, Some(json!({"watching": true})));
-        tail
-    }
-
-    /// The next line that is not blank.
-    async fn line(&mut self) -> Option<Value> {
-        loop {
-            if let Some(at) = self.read.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.read.drain(..=at).collect();
-                if line.len() > 1 {
-                    return Some(serde_json::from_slice(&line).unwrap());
-                }
-                continue;
-            }
-            let frame =
-                tokio::time::timeout(crate::support::PATIENCE, self.body.frame()).await.expect("news");
-            self.read.extend_from_slice(&frame?.ok()?.into_data().unwrap());
-        }
-    }
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ pub mod attempts;
 pub mod boards;
 pub mod drift;
 pub mod explain;
+mod health;
 pub mod metrics;
 pub mod plots;
 #[cfg(any(feature = "cpu-profile", feature = "heap-profile"))]

@@ -67,15 +67,15 @@ async fn a_build_without_those_of_the_heap_names_the_feature() {
 
 #[tokio::test]
 async fn with_a_token_nobody_gets_one_without_it() {
-    let flare = on().with("FLARE_DEBUG_ADMIN_TOKEN", TOKEN).start().await;
+    let flare = on().with("FLARE_AUTH_OPERATOR_TOKEN", TOKEN).start().await;
     let profile = format!("{PROFILE}?seconds=1");
     for (path, built) in
         [(profile.as_str(), cfg!(feature = "cpu-profile")), (HEAP, cfg!(feature = "heap-profile"))]
     {
-        let answer = get(flare.api(), path, &[]).await.refused(401, &["debug.admin-token", "Bearer"]);
+        let answer = get(flare.api(), path, &[]).await.refused(401, &["auth.operator-token", "Bearer"]);
         assert_eq!(answer.header("www-authenticate"), "Bearer");
         let wrong = format!("Bearer {}", TOKEN.replace('0', "1"));
-        get(flare.api(), path, &[("authorization", &wrong)]).await.refused(401, &["debug.admin-token"]);
+        get(flare.api(), path, &[("authorization", &wrong)]).await.refused(401, &["auth.operator-token"]);
         let admitted = if built { 200 } else { 501 };
         get(flare.api(), path, &[("authorization", &format!("Bearer {TOKEN}"))]).await.expect(admitted);
     }
@@ -84,7 +84,7 @@ async fn with_a_token_nobody_gets_one_without_it() {
     let flare = on().start().await;
     for path in [profile.as_str(), HEAP] {
         let forwarded = get(flare.api(), path, &[("x-forwarded-for", "203.0.113.9")]).await;
-        forwarded.refused(403, &["debug.admin-token"]);
+        forwarded.refused(403, &["auth.operator-token"]);
     }
 }
 

@@ -23,9 +23,17 @@ async fn the_plan_of_a_policy_is_shown_with_its_end() {
             (&4.into(), &"quantity".into())
         );
         assert_eq!(plan["more"], false);
+        // A document whose policy ends before the fifth failure does not begin the throttle by itself.
+        assert_eq!(
+            (&plan["throttle"]["fromAttempt"], &plan["throttle"]["longestGap"]),
+            (&Value::Null, &"10s".into())
+        );
+        let detail = plan["throttle"]["detail"].as_str().unwrap();
+        assert!(detail.contains("one request at a time") && detail.contains("several documents"), "{detail}");
     }
     let usual = flare.api().send("POST", "/retry/simulate", &[], "").await.expect(200).json();
     assert_eq!(usual["attempts"].as_array().unwrap().len(), 50, "the default policy");
+    assert_eq!(usual["throttle"]["fromAttempt"], 6);
     let many = json!({"quantity": 4_000_000_000_u32, "interval": "1ms", "maxInterval": "1ms"});
     let many = flare.api().post("/retry/simulate", &many).await.expect(200).json();
     assert_eq!((many["attempts"].as_array().unwrap().len(), &many["more"]), (1000, &true.into()));

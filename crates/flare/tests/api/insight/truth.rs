@@ -351,3 +351,51 @@ async fn lagging_counts_documents_and_not_changes() {
     }
     assert_eq!(lagging(&story, &subscription).await, 0);
 }
+
+#[tokio::test]
+async fn where_too_many_would_have_to_be_looked_at_lagging_is_a_bound_within_twice_of_what_is_so() {
+    const ALL: i64 = 12_000;
+    let story = Story::begin().await;
+    let all = story.subscribe_simply(json!({})).await;
+    let chosen =
+        json!({"endpoint": {"url": story.receiver.url("/chosen")}, "filter": "document.n % 20 == 0"});
+    let chosen = story.subscribe(chosen).await;
+    for subscription in [&all, &chosen] {
+        story.command(subscription, "pause").await.expect(200);
+    }
+    let bulk = async |lines: Vec<String>| {
+        for part in lines.chunks(2_000) {
+            story.api().send("POST", "/documents", &[], part.join("\n")).await.expect(200);
+        }
+    };
+    let put = |n| json!({"id": document_url(n), "document": {"rev": 1, "n": n}}).to_string();
+    bulk((0..ALL).map(put).collect()).await;
+    let said = async |subscription: &str| {
+        let feed = story.status(subscription).await["feed"].clone();
+        let page =
+            story.api().get(&format!("{subscription}/documents?lagging=true&limit=1")).await.expect(200);
+        let pagination = &page.json()["pagination"];
+        assert_eq!(pagination["totalIsBound"], feed["laggingIsBound"], "{pagination} {feed}");
+        (feed["lagging"].as_i64().unwrap(), feed["laggingIsBound"] == true)
+    };
+    let within_twice = |(said, is_bound): (i64, bool), so: i64| {
+        assert!(is_bound && said >= so && said <= 2 * so, "{said} where {so} are owed");
+    };
+    assert_eq!(said(&all).await, (ALL, false), "all that changed, and there is nothing to choose");
+    within_twice(said(&chosen).await, ALL / 20);
+    // Nobody has them, and nobody is told that they are gone.
+    let remove = |n| json!({"id": document_url(n), "delete": true}).to_string();
+    bulk((0..ALL / 2).map(remove).collect()).await;
+    within_twice(said(&all).await, ALL / 2);
+    within_twice(said(&chosen).await, ALL / 40);
+    let list = story.api().get("/subscriptions").await.expect(200).json();
+    for entry in list["subscriptions"].as_array().unwrap() {
+        assert_eq!(
+            (&entry["feed"]["lagging"], &entry["feed"]["laggingIsBound"]),
+            (&json!(ALL), &json!(true))
+        );
+    }
+    let page = story.api().get("/ui/subscriptions").await.expect(200);
+    let page = String::from_utf8_lossy(&page.body).into_owned();
+    assert!(page.contains("at most 12\u{202f}000"), "a bound is shown as one");
+}

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -155,9 +155,15 @@ async fn a_head_that_is_too_long_is_refused() {
     let request = format!("GET / HTTP/1.1\r\nhost: localhost\r\nx-long: {}\r\n\r\n", "x".repeat(100_000));
     let mut stream = TcpStream::connect(flare.addr()).await.unwrap();
     let _ = stream.write_all(request.as_bytes()).await;
-    let mut answer = [0; 12];
-    let read = tokio::time::timeout(PATIENCE, stream.read_exact(&mut answer)).await.expect("an end");
-    assert!(read.is_err() || &answer == b"HTTP/1.1 431", "{}", String::from_utf8_lossy(&answer));
+    let mut answer = String::new();
+    let read = tokio::time::timeout(PATIENCE, stream.read_to_string(&mut answer)).await.expect("an end");
+    read.expect("the answer arrives, and then the end");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    assert!(head.starts_with("HTTP/1.1 431 ") && head.contains("application/json"), "{head}");
+    let body: Value = serde_json::from_str(body).expect("JSON");
+    assert_eq!(body["error"]["title"], "The head is too large");
+    let detail = body["error"]["detail"].as_str().expect("a detail");
+    assert!(detail.contains("16000 bytes") && detail.contains("http.server.header-limit"), "{detail}");
     flare.api().get("/").await.expect(200);
 }
 

@@ -7,3 +7,4 @@ pub mod documents;
 pub mod errors_and_pages;
 pub mod limits;
 pub mod resources;
+pub mod tombstones;

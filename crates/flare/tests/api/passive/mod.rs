@@ -2,6 +2,8 @@
 
 mod deliver;
 mod kill;
+mod leases;
+mod payload;
 mod reserve;
 mod restart;
 mod settle;

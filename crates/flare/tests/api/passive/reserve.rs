@@ -17,9 +17,8 @@ async fn a_message_is_what_would_have_been_sent() {
     assert_eq!(deliver, answer, "what is on a lease is not sent as well");
     let mut names: Vec<&str> = message.as_object().unwrap().keys().map(String::as_str).collect();
     names.sort_unstable();
-    let expected =
-        ["action", "attempt", "body", "document", "headers", "id", "lease", "leaseExpiresAt", "revision"];
-    assert_eq!(names, expected);
+    let expected = "action attempt body document headers id lease leaseExpiresAt payload revision";
+    assert_eq!(names.join(" "), expected);
     assert_eq!(told(std::slice::from_ref(&message)), [(document_url(1), "create".into(), 7, 1)]);
     assert_eq!(message["body"]["document"], json!({"rev": 7}));
     assert_eq!(message["body"]["id"], document_url(1));

@@ -5,7 +5,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
 use super::{passive, passively, reserve, reserve_one, settle};
-use crate::support::{PATIENCE, Receiver, Setup, Story, document_url, until};
+use crate::support::{PATIENCE, Receiver, Setup, Story, document_url, store_is_durable, until};
 
 /// What a stream said.
 #[derive(Debug, PartialEq)]
@@ -145,16 +145,76 @@ async fn the_last_event_id_acknowledges_what_came_up_to_it() {
     let id = events[2]["id"].as_str().unwrap();
     let mut listener = Listener::begin(&story, &subscription, "quantity=4", Some(id)).await;
     assert_eq!(listener.next().await, Said::Comment("3 acknowledged by Last-Event-ID".into()));
-    let status = story.status(&subscription).await;
-    assert_eq!((&status["delivered"], &status["feed"]["inFlight"]), (&json!(3), &json!(1)));
+    assert_eq!(story.status(&subscription).await["delivered"], 3);
+    // What came after it is sent again at once.
+    let fourth = listener.event().await;
+    assert_eq!((&fourth["id"], &fourth["attempt"]), (&events[3]["id"], &json!(2)));
+    assert_eq!(settle(&story, &subscription, &events[3..], "success").await, ["unknown"]);
     drop(listener);
     // Said again, it acknowledges nothing more; the fourth is still out.
     let mut listener = Listener::begin(&story, &subscription, "quantity=4", Some(id)).await;
     assert_eq!(listener.next().await, Said::Comment("0 acknowledged by Last-Event-ID".into()));
-    assert_eq!(settle(&story, &subscription, &events[3..], "success").await, ["settled"]);
+    assert_eq!(settle(&story, &subscription, &[fourth], "success").await, ["settled"]);
     let mut listener = Listener::begin(&story, &subscription, "", Some("msg_of_another_time")).await;
     let Said::Comment(comment) = listener.next().await else { panic!("it says so") };
     assert!(comment.contains("not known"), "{comment}");
+}
+
+#[tokio::test]
+async fn after_a_restart_the_last_event_id_still_acknowledges_and_the_rest_is_sent_again_at_once() {
+    if !store_is_durable() {
+        return eprintln!("SKIPPED: there is nothing to lose without a disk");
+    }
+    for stop in [false, true] {
+        let (mut story, subscription) = passive().await;
+        let mut listener = Listener::begin(&story, &subscription, "quantity=9&lease=1h", None).await;
+        let mut events = Vec::new();
+        for document in 0..6 {
+            story.put(document, 1).await;
+            events.push(listener.event().await);
+        }
+        // One is settled before; of one its client says nothing more than the others do.
+        assert_eq!(settle(&story, &subscription, &events[1..2], "success").await, ["settled"]);
+        if stop {
+            assert!(story.flare.stop().await.success());
+        } else {
+            story.flare.kill();
+        }
+        story.flare.restart().await;
+        let id = events[3]["id"].as_str().unwrap();
+        let mut listener = Listener::begin(&story, &subscription, "quantity=9&lease=1h", Some(id)).await;
+        assert_eq!(listener.next().await, Said::Comment("3 acknowledged by Last-Event-ID".into()));
+        assert_eq!(story.status(&subscription).await["delivered"], 4);
+        let mut again = vec![listener.event().await, listener.event().await];
+        again.sort_by_key(|event| event["document"].as_str().unwrap().to_owned());
+        for (event, before) in again.iter().zip(&events[4..]) {
+            assert_eq!((&event["id"], &event["attempt"]), (&before["id"], &json!(2)));
+        }
+        assert_eq!(settle(&story, &subscription, &again, "success").await, ["settled", "settled"]);
+        let status = story.settled(&subscription).await;
+        assert_eq!((&status["feed"]["held"], &status["delivered"]), (&json!(6), &json!(6)));
+    }
+}
+
+#[tokio::test]
+async fn an_event_that_two_streams_sent_settles_nothing_that_only_the_other_sent() {
+    let (story, subscription) = passive().await;
+    story.put(1, 1).await;
+    let mut first = Listener::begin(&story, &subscription, "quantity=1&lease=3s", None).await;
+    let event = first.event().await;
+    let mut second = Listener::begin(&story, &subscription, "quantity=4&lease=1h", None).await;
+    story.put(2, 1).await;
+    let only_of_second = second.event().await;
+    assert_eq!(only_of_second["document"], document_url(2));
+    drop(first);
+    // Its lease ends, and it is sent on the stream that is left.
+    let again = second.event().await;
+    assert_eq!((&again["id"], &again["attempt"]), (&event["id"], &json!(2)));
+    let id = event["id"].as_str().unwrap();
+    let mut first = Listener::begin(&story, &subscription, "quantity=1", Some(id)).await;
+    assert_eq!(first.next().await, Said::Comment("1 acknowledged by Last-Event-ID".into()));
+    let outcome = settle(&story, &subscription, &[only_of_second], "success").await;
+    assert_eq!(outcome, ["settled"], "the client that came back never had it");
 }
 
 #[tokio::test]

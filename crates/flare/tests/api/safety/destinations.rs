@@ -26,9 +26,32 @@ async fn every_way_to_write_an_address_is_judged_when_a_subscription_is_created(
         "0xa9fea9fe",
         "0",
         "[fe80::1]",
+        "[::7f00:1]",
+        "[2001::1]",
+        "[64:ff9b:1::7f00:1]",
+        "[fec0::1]",
+        "[fd00:ec2::254]",
+        "[ff02::1]",
+        "169.254.169.254",
+        "100.64.0.1",
+        "192.0.2.1",
+        "198.18.0.1",
+        "255.255.255.255",
+        "\u{ff11}\u{ff12}\u{ff17}.0.0.1",
+        "127\u{3002}0\u{3002}0\u{3002}1",
+        "\u{2460}\u{2461}\u{2466}.\u{24ea}.\u{24ea}.\u{2460}",
     ] {
         let body = json!({"endpoint": {"url": format!("http://{host}/hook"), "method": "post"}});
-        api.post(&path, &body).await.refused(400, &["endpoint.url", "network.allow"]);
+        api.post(&path, &body).await.refused(400, &["endpoint.url", "not allowed", "network.allow"]);
+    }
+    let logged = flare.count_logged("a destination is not allowed");
+    assert_eq!((logged, flare.count_logged("a loopback address") > 0), (29, true), "the log says which rule");
+    // What has a zone, or hides an address behind something else, is no host at all.
+    for host in
+        ["[fe80::1%25lo]", "[::1%25lo]", "[::1%lo]", "user@127.0.0.1", "127.0.0.1%00.test", "[127.0.0.1]"]
+    {
+        let body = json!({"endpoint": {"url": format!("http://{host}/hook"), "method": "post"}});
+        api.post(&path, &body).await.refused(400, &["endpoint.url"]);
     }
     let public = json!({"endpoint": {"url": "http://1.1.1.1/hook", "method": "post"}, "mode": "passive"});
     api.post(&path, &public).await.expect(201);

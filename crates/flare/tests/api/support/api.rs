@@ -14,6 +14,8 @@ use tokio::net::TcpStream;
 #[derive(Clone, Copy)]
 pub struct Api {
     addr: SocketAddr,
+    token: Option<&'static str>,
+    account: Option<&'static str>,
 }
 
 /// An answer of the API.
@@ -61,7 +63,18 @@ impl Answer {
 
 impl Api {
     pub fn new(addr: SocketAddr) -> Api {
-        Api { addr }
+        Api { addr, token: None, account: None }
+    }
+
+    /// The same, for whoever has this token.
+    pub fn with(self, token: &str) -> Api {
+        // A test is a short life.
+        Api { token: Some(String::from(token).leak()), ..self }
+    }
+
+    /// The same, for this account.
+    pub fn acting_for(self, account: &'static str) -> Api {
+        Api { account: Some(account), ..self }
     }
 
     /// Sends a request and reads the whole answer; `Err` when the connection breaks.
@@ -77,6 +90,12 @@ impl Api {
         tokio::spawn(connection);
         let mut request = Request::builder().method(Method::from_bytes(method.as_bytes())?).uri(path);
         request = request.header("host", self.addr.to_string());
+        if let Some(token) = self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        if let Some(account) = self.account {
+            request = request.header("flare-account", account);
+        }
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

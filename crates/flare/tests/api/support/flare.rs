@@ -11,6 +11,9 @@ use tempfile::TempDir;
 
 use super::{Api, until};
 
+/// The operator's token of [`Setup::guarded`].
+pub const OPERATOR: &str = "0123456789abcdef0123456789abcdef-op";
+
 /// How a process is to be started.
 #[derive(Clone, Default)]
 pub struct Setup {
@@ -36,6 +39,11 @@ impl Setup {
     pub fn listening_everywhere(mut self) -> Setup {
         self.listens_everywhere = true;
         self.with("FLARE_HTTP_SERVER_INSECURE", "true")
+    }
+
+    /// With authentication, and this token of the operator.
+    pub fn guarded(self) -> Setup {
+        self.with("FLARE_AUTH_MODE", "token").with("FLARE_AUTH_OPERATOR_TOKEN", OPERATOR)
     }
 
     /// Starts it.
@@ -108,6 +116,11 @@ impl Flare {
         Api::new(self.addr)
     }
 
+    /// Its API, for the operator of one that is guarded.
+    pub fn operator(&self) -> Api {
+        self.api().with(OPERATOR)
+    }
+
     /// Where it listens.
     pub fn addr(&self) -> SocketAddr {
         self.addr
@@ -121,6 +134,11 @@ impl Flare {
     /// How many lines of the log contain `words`.
     pub fn count_logged(&self, words: &str) -> usize {
         self.log.lock().expect("no reader panics").iter().filter(|line| line.contains(words)).count()
+    }
+
+    /// All lines of the log so far.
+    pub fn lines(&self) -> Vec<String> {
+        self.log.lock().expect("no reader panics").clone()
     }
 
     fn tail(&self) -> String {

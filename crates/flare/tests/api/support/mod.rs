@@ -10,6 +10,7 @@ mod python;
 mod receiver;
 mod shim;
 mod story;
+mod tail;
 
 use std::future::Future;
 use std::io::Write as _;
@@ -18,11 +19,12 @@ use std::time::{Duration, Instant};
 pub use api::{Answer, Api};
 pub use certificates::Certificates;
 pub use collector::Collector;
-pub use flare::{Flare, Setup, store_is_durable};
+pub use flare::{Flare, OPERATOR, Setup, store_is_durable};
 pub use python::{installed as installed_python, open_metrics, read_events, schemathesis, validate, verify};
 pub use receiver::{Gate, Receiver, Reply, Request};
 pub use shim::Shim;
 pub use story::{Story, document_url, minimal_resource};
+pub use tail::Tail;
 
 /// No wait of these tests is longer: two cores may be shared with a build.
 pub const PATIENCE: Duration = Duration::from_secs(30);

@@ -162,39 +162,6 @@ async fn hosts(story: &Story) -> u64 {
 }
 
 #[tokio::test]
-async fn clients_that_hang_share_half_of_the_connections_over_all_threads() {
-    let setup = four_threads()
-        .with("FLARE_HTTP_CLIENT_CONNECTIONS", "4")
-        .with("FLARE_HTTP_CLIENT_CONNECTIONS_PER_HOST", "4")
-        .with("FLARE_DELIVERY_BREAKER_FAILURES", "0");
-    let gate = Gate::closed();
-    let held = gate.clone();
-    let story = Story::with(setup, Receiver::answering(move |_| held.then(Reply::Status(200))).await).await;
-    let retry = json!({"interval": "1ms", "maxInterval": "1ms", "quantity": 10000});
-    let delivery = json!({"timeout": "200ms", "retry": retry});
-    let mut hanging = Vec::new();
-    for number in 0..8 {
-        let url = story.receiver.url(&format!("/{number}"));
-        hanging.push(story.subscribe(json!({"endpoint": {"url": url}, "delivery": delivery})).await);
-    }
-    story.put(1, 1).await;
-    // After its first timeout each is known to hang.
-    for subscription in &hanging {
-        story.until_status(subscription, "it hangs", |status| status["failed"].as_u64() > Some(0)).await;
-    }
-    let told = Duration::from_millis(400);
-    throughout(told, "they have half", || story.receiver.in_flight() <= 2).await;
-    for subscription in &hanging {
-        let before = story.status(subscription).await["failed"].as_u64();
-        story.until_status(subscription, "its turn comes", |status| status["failed"].as_u64() > before).await;
-    }
-    gate.open();
-    for subscription in &hanging {
-        story.settled(subscription).await;
-    }
-}
-
-#[tokio::test]
 async fn no_host_is_forgotten_where_all_of_them_share_few_connections() {
     for (threads, connections) in [("1", "1"), ("2", "1"), ("2", "3"), ("4", "2")] {
         let setup = Setup::default()

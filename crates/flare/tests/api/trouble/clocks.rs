@@ -91,8 +91,11 @@ async fn a_step_gives_up_nothing_and_disables_nobody() {
     for hours in [100, -100] {
         let clock = Clock::new();
         let setup = clock.setup().with("FLARE_DELIVERY_DISABLE_AFTER", "24h");
-        let story = Story::with(setup, Receiver::answering(|_| Reply::Status(503)).await).await;
+        let story = Story::with(setup, Receiver::start().await).await;
         let subscription = story.subscribe_simply(tirelessly()).await;
+        story.put(0, 1).await;
+        story.settled(&subscription).await;
+        story.receiver.answer(|_| Reply::Status(503));
         story.put(1, 1).await;
         fails_on(&story, &subscription, 2).await;
         clock.jump(hours * HOUR);

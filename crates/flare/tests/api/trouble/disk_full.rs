@@ -6,7 +6,9 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::support::{Receiver, Setup, Story, document_url, left_out, store_is_durable, until};
+use crate::support::{
+    Gate, Receiver, Reply, Setup, Story, document_url, left_out, store_is_durable, until, until_true,
+};
 
 /// A small disk of memory, gone when dropped.
 struct SmallDisk(tempfile::TempDir);
@@ -141,8 +143,46 @@ async fn a_node_that_refuses_documents_is_not_ready_and_logs_them_by_number() {
     std::fs::remove_file(&filler).unwrap();
     until("there is room again", || put(&story, 1000, 1)).await;
     story.api().get("/readyz").await.expect(200);
-    let line = logged("the store takes documents again").await;
+    // Whichever was written first, what an origin said or what the node tried.
+    let again = || {
+        ["documents", "writes"]
+            .iter()
+            .find_map(|what| story.flare.logged(&format!("the store takes {what} again")))
+    };
+    let line = until("it is logged", || async { again() }).await;
     assert!(line.contains("\"refused\":"), "{line}");
+}
+
+#[tokio::test]
+async fn a_node_is_not_ready_while_nothing_can_be_written_and_finds_out_by_itself_when_it_can() {
+    if !store_is_durable() {
+        return;
+    }
+    let Some(disk) = SmallDisk::mount() else {
+        return left_out("a full disk: mounting a tmpfs is not permitted here");
+    };
+    let setup = Setup::default().data(&disk.path().join("data"));
+    let gate = Gate::closed();
+    let held = gate.clone();
+    let receiver = Receiver::answering(move |_| held.then(Reply::Status(200))).await;
+    let story = Story::with(setup, receiver).await;
+    let subscription = story.subscribe_simply(json!({})).await;
+    story.put(1, 1).await;
+    until_true("it is told", || story.receiver.in_flight() == 1).await;
+    let filler = disk.path().join("filler");
+    fill(&filler);
+    // No origin says anything. What cannot be written is that the client has it.
+    gate.open();
+    let not_ready = async || (story.api().get("/readyz").await.status == 503).then_some(());
+    until("the record is refused", not_ready).await;
+    // Nor is it ready a while later, though nobody tried anything but the node itself.
+    for _ in 0..12 {
+        assert_eq!(story.api().get("/readyz").await.status, 503);
+        tokio::time::sleep(std::time::Duration::from_millis(250)).await;
+    }
+    std::fs::remove_file(&filler).unwrap();
+    until("it is ready", || async { (story.api().get("/readyz").await.status == 200).then_some(()) }).await;
+    story.settled(&subscription).await;
 }
 
 #[tokio::test]

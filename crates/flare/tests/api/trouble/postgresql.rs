@@ -1,5 +1,5 @@
 //! A node over PostgreSQL: what it answered outlives it, a server that is restarted underneath is waited for, and of two
-//! nodes on one schema only the one that started last writes.
+//! nodes on one schema that know nothing of each other only the one that started last writes.
 
 use serde_json::json;
 
@@ -13,6 +13,7 @@ fn over(server: &Server) -> Setup {
         .with("FLARE_PROVIDER_POSTGRESQL_URL", &server.url)
         .with("FLARE_PROVIDER_POSTGRESQL_SCHEMA", &fresh_schema())
         .with("FLARE_PROVIDER_POSTGRESQL_CONNECTIONS", "6")
+        .with("FLARE_CLUSTER_LEASE", "2s")
 }
 
 fn without_server() {
@@ -25,7 +26,8 @@ async fn what_was_answered_is_there_and_delivered_after_a_kill() {
     if !store_is_durable() {
         return;
     }
-    let mut story = Story::with(over(server), Receiver::start().await).await;
+    let mut story =
+        Story::with(over(server).with("FLARE_CLUSTER_LEASE", "2s"), Receiver::start().await).await;
     let subscription = story.subscribe_simply(json!({})).await;
     assert_eq!(story.put(1, 1).await, "created");
     let first = story.receiver.wait_for(1).await;
@@ -35,6 +37,9 @@ async fn what_was_answered_is_there_and_delivered_after_a_kill() {
 
     story.flare.restart().await;
     assert_eq!(story.put(1, 1).await, "unchanged", "it is known by its revision");
+    // What it served is served again once the lease of its life before is over.
+    let status = format!("{subscription}/status");
+    until("it is served", || async { (story.api().get(&status).await.status == 200).then_some(()) }).await;
     assert_eq!(story.put(1, 2).await, "updated");
     assert_eq!(story.put(2, 1).await, "created");
     story.settled(&subscription).await;
@@ -76,9 +81,9 @@ async fn a_server_that_is_restarted_underneath_is_waited_for() {
 }
 
 #[tokio::test]
-async fn of_two_nodes_on_one_schema_the_one_that_started_first_ends() {
+async fn of_two_nodes_by_themselves_on_one_schema_the_one_that_started_first_ends() {
     let Some(server) = server() else { return without_server() };
-    let setup = over(server);
+    let setup = over(server).with("FLARE_PROVIDER_CLUSTER", "none");
     let mut story = Story::with(setup.clone(), Receiver::start().await).await;
     story.put(1, 1).await;
     let second = setup.start().await;

@@ -170,9 +170,16 @@ async fn everything_that_was_known_is_known_after_a_restart() {
         format!("{refuses}/dead-letters"),
         format!("/documents/{}", document_url(1)),
     ];
+    // Each life has an address of its own, by which the node is named here, and another epoch.
+    let known = |mut said: serde_json::Value| {
+        if let Some(said) = said.as_object_mut() {
+            ["node", "shards"].iter().for_each(|of_this_life| drop(said.remove(*of_this_life)));
+        }
+        said
+    };
     let mut before = Vec::new();
     for path in &paths {
-        before.push(story.api().get(path).await.expect(200).json());
+        before.push(known(story.api().get(path).await.expect(200).json()));
     }
     let sent = story.receiver.count();
     for how in ["TERM", "KILL"] {
@@ -181,7 +188,7 @@ async fn everything_that_was_known_is_known_after_a_restart() {
         }
         story.flare.restart().await;
         for (path, before) in paths.iter().zip(&before) {
-            let mut now = story.api().get(path).await.expect(200).json();
+            let mut now = known(story.api().get(path).await.expect(200).json());
             if let Some(subscriptions) = now.get_mut("subscriptions").and_then(|list| list.as_array_mut()) {
                 assert_eq!(subscriptions[2]["status"], "paused");
             }

@@ -25,6 +25,18 @@ struct Lease {
     end: Duration,
     /// Whether somebody may have it: it is handed over once it is durable, and not before.
     given: bool,
+    /// Which one of those that its thread has given.
+    number: u64,
+}
+
+/// A lease that is watched from now on.
+pub struct Watched {
+    /// When it ends, monotonic.
+    pub end: Duration,
+    /// Whether somebody may have it.
+    pub given: bool,
+    /// Which one of those that its thread has given.
+    pub number: u64,
 }
 
 /// Someone who wants to know when all that is said of some documents is durable.
@@ -59,14 +71,21 @@ impl Leases {
         self.is_empty()
     }
 
+    /// Lanes are served elsewhere from now on, and what waits to be durable may never be: whoever waits for it hears nothing.
+    pub fn cut(&mut self, lanes: &[u8]) {
+        let concerns = |waits: &mut Pending| waits.documents.iter().any(|(lane, _)| lanes.contains(lane));
+        self.pending.extract_if(.., concerns).for_each(drop);
+    }
+
     /// Whether there is nothing left to know.
     pub fn is_empty(&self) -> bool {
         self.out.is_empty() && self.ended.is_empty() && self.pending.is_empty()
     }
 
-    /// A lease is out until then, and `given` if somebody may have it. Answers whether an alarm is to be set for it.
-    pub fn watch(&mut self, document: (u8, Ordinal), end: Duration, given: bool) -> bool {
-        self.out.insert(document, Lease { end, given });
+    /// A lease is out. Answers whether an alarm is to be set for it.
+    pub fn watch(&mut self, document: (u8, Ordinal), watched: Watched) -> bool {
+        let Watched { end, given, number } = watched;
+        self.out.insert(document, Lease { end, given, number });
         let first = end < self.alarm;
         if first {
             self.alarm = end;
@@ -74,11 +93,17 @@ impl Leases {
         first
     }
 
-    /// A lease that is out is handed over now.
-    pub fn give(&mut self, document: (u8, Ordinal)) {
+    /// A lease that is out ends no earlier than then.
+    pub fn extend(&mut self, document: (u8, Ordinal), end: Duration) {
         if let Some(lease) = self.out.get_mut(&document) {
-            lease.given = true;
+            lease.end = lease.end.max(end);
         }
+    }
+
+    /// A lease is handed over now. False: it is not out any more, whatever else of its document is.
+    pub fn give(&mut self, document: (u8, Ordinal), number: u64) -> bool {
+        let lease = self.out.get_mut(&document).filter(|lease| lease.number == number);
+        lease.map(|lease| lease.given = true).is_some()
     }
 
     /// Whether somebody may have what is leased.
@@ -150,4 +175,21 @@ pub struct Recorded {
     pub go_on: Vec<(u8, Ordinal)>,
     /// Something was said while that record was under way, and waits for the next one.
     pub lacking: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_that_was_taken_back_is_not_handed_over_in_place_of_the_next_one() {
+        let (mut leases, document) = (Leases::default(), (0, Ordinal(7)));
+        let watched = |number| Watched { end: Duration::from_secs(1), given: false, number };
+        leases.watch(document, watched(1));
+        leases.ended(document);
+        leases.watch(document, watched(2));
+        assert!(!leases.give(document, 1), "nobody has that one any more");
+        assert!(!leases.is_given(document));
+        assert!(leases.give(document, 2) && leases.is_given(document));
+    }
 }

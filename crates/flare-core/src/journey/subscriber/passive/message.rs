@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use flare_model::feed::Action;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flare_model::feed::{Action, Sent};
 use flare_model::revision::Revision;
 use flare_model::time::Timestamp;
 use flare_wire::Request;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::ser::Error;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -27,6 +28,10 @@ pub struct Message {
     pub revision: Revision,
     /// The lease.
     pub token: Token,
+    /// Which one that is, of those that its thread has given.
+    pub lease: u64,
+    /// The stream that gets it, if one does.
+    pub sent: Option<Sent>,
     /// The request that would have been sent.
     pub request: Request,
 }
@@ -53,9 +58,23 @@ struct View<'a> {
     /// The headers that would have been sent: by name, a list of values each.
     #[schemars(with = "BTreeMap<String, Vec<String>>")]
     headers: Headers<'a>,
-    /// The body that would have been sent; `null` where there is none.
+    /// The body that would have been sent, byte for byte: what the signature is over. Empty where there is none.
+    payload: Cow<'a, str>,
+    /// `base64` where the bytes of the body are no UTF-8, and `payload` is that of them; otherwise absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    encoding: Option<&'static str>,
+    /// The same body, as JSON to read; `null` where there is none.
     #[schemars(with = "Option<serde_json::Value>")]
     body: Option<&'a RawValue>,
+}
+
+/// The bytes of a body as a text, and how they are written in it if not as they are.
+fn payload(body: &[u8]) -> (Cow<'_, str>, Option<&'static str>) {
+    match std::str::from_utf8(body) {
+        Ok(text) => (text.into(), None),
+        Err(_) => (STANDARD.encode(body).into(), Some("base64")),
+    }
 }
 
 /// By name, a list of values each: as in a subscription's `endpoint.headers`.
@@ -87,12 +106,11 @@ impl JsonSchema for Message {
 
 impl Serialize for Message {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Every body is JSON: the envelope, or the document, which was accepted as such.
-        let body = match self.request.body().is_empty() {
+        let (payload, encoding) = payload(self.request.body());
+        // The envelope is JSON, and a document that was accepted as such; of a message that is passed on as it is nobody knows.
+        let body = match payload.is_empty() || encoding.is_some() {
             true => None,
-            false => {
-                Some(serde_json::from_slice::<&RawValue>(self.request.body()).map_err(S::Error::custom)?)
-            }
+            false => serde_json::from_str::<&RawValue>(&payload).ok(),
         };
         let view = View {
             id: &self.id,
@@ -103,8 +121,22 @@ impl Serialize for Message {
             lease: self.token.to_string(),
             lease_expires_at: self.token.until,
             headers: Headers(&self.request),
+            payload: Cow::Borrowed(&payload),
+            encoding,
             body,
         };
         view.serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_written_as_it_is_or_in_base64() {
+        assert_eq!(payload(b""), ("".into(), None));
+        assert_eq!(payload("{\"a\":\n \"\u{df}\"}".as_bytes()), ("{\"a\":\n \"\u{df}\"}".into(), None));
+        assert_eq!(payload(&[0xff, 0x00]), ("/wA=".into(), Some("base64")));
     }
 }

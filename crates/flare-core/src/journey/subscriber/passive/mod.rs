@@ -2,6 +2,7 @@
 //! what `journey/passive` does with it. Out: what there is room for, and who is to be told.
 
 pub mod drive;
+pub mod given;
 pub mod leases;
 pub mod message;
 pub mod refused;
@@ -15,9 +16,10 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use drive::Drive;
+use given::GivenToStreams;
 use message::Message;
 use reservation::Reservation;
-use stream::{GivenToStreams, Sent, Stream, StreamEvent};
+use stream::{Stream, StreamEvent};
 
 /// Bounds of passive mode.
 #[derive(Clone, Copy, Debug)]
@@ -69,10 +71,14 @@ impl Passive {
         let Some(stream) = stream else { return messages };
         let mut lost = Vec::new();
         for message in messages {
-            let (id, token) = (message.id.clone(), message.token);
+            let (sent, attempt) = (message.sent.clone(), message.token.attempt);
             match stream.send(message) {
-                None => self.given.remember(Sent { stream: stream.number, id, token }, remembered),
                 Some(message) => lost.push(message),
+                None => {
+                    if let Some(sent) = sent {
+                        self.given.remember(sent, attempt, remembered);
+                    }
+                }
             }
         }
         lost

@@ -26,7 +26,7 @@ pub struct Token {
     pub replay: u64,
     /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// When the lease ends.
+    /// When the lease ends, as it was handed out: one that was extended ends later, and is known by this all the same.
     pub until: Timestamp,
 }
 
@@ -34,7 +34,9 @@ impl Token {
     /// The token of the lease that a standing stands for, if it does for one.
     pub fn of(number: SubscriptionNumber, lane: u8, standing: &Standing) -> Option<Token> {
         let State::Leased { until } = standing.state else { return None };
-        let attempt = standing.trouble.as_ref()?.attempts;
+        let trouble = standing.trouble.as_ref()?;
+        let attempt = trouble.attempts;
+        let until = trouble.lent.as_ref().map_or(until, |lent| lent.until);
         let Standing { ordinal, seq, replay, .. } = *standing;
         Some(Token { number, lane, ordinal, seq, replay, attempt, until })
     }

@@ -20,14 +20,22 @@ use crate::ui::page::{Frame, PageError, Section, Visit, html_with};
 use crate::ui::subscriptions::head::place;
 use crate::ui::text;
 
+/// One that was created, with its secret.
 #[derive(Template)]
 #[template(path = "subscriptions/created.html")]
-struct Created {
-    frame: Frame,
-    name: String,
-    place: String,
-    secret: String,
-    passive: bool,
+pub struct Created {
+    /// Around the page.
+    pub frame: Frame,
+    /// What it is called.
+    pub name: String,
+    /// Where it is.
+    pub place: String,
+    /// What it is.
+    pub kind: &'static str,
+    /// What signs.
+    pub secret: String,
+    /// Whether it gets nothing until it asks.
+    pub passive: bool,
 }
 
 /// Shows an empty draft.
@@ -67,6 +75,7 @@ pub async fn submit(
                 frame: frame.under("Subscriptions", "/ui/subscriptions"),
                 name: text::client(&subscription),
                 place: place(subscription.id()),
+                kind: subscription.id().kind(),
                 secret: secret.reveal(),
                 passive: subscription.compiled.spec.mode == flare_model::subscription::Mode::Passive,
             };

@@ -224,7 +224,7 @@ impl DraftPage<'_> {
     }
 
     fn wildcards_hint(&self) -> String {
-        let names = self.resource.pattern.wildcards().iter().map(|name| format!("{{{name}}}"));
+        let names = self.resource.wildcards().iter().map(|name| format!("{{{name}}}"));
         let names: Vec<String> = names.chain(["{revision}".to_owned()]).collect();
         format!("What Flare calls. It may use {}.", names.join(", "))
     }

@@ -7,12 +7,11 @@ use flare_core::operations::{App, Done};
 use flare_core::registry::Subscription;
 use flare_http::AppState;
 use flare_model::patch::merge_between;
-use flare_model::subscription::Draft;
+use flare_model::subscription::credentials::redacted;
 use http::HeaderMap;
 use serde_json::{Value, json};
 
 use super::draft::{DraftForm, DraftPage};
-use super::masks::{masked, unmasked};
 use super::preview::of_draft;
 use crate::ui::flash;
 use crate::ui::page::{PageError, Visit};
@@ -22,7 +21,7 @@ use crate::ui::subscriptions::head::{Head, Tab};
 pub async fn form(State(app): AppState, Path(id): Path<String>, visit: Visit) -> Result<Response, PageError> {
     let head = Head::of(&app, &id, Tab::Edit).await?;
     let as_json = visit.query("view").is_some_and(|view| view == "json");
-    let draft = DraftForm::new(&json_of(masked(head.subscription.stored.draft.clone())), as_json);
+    let draft = DraftForm::new(&current(&head.subscription), as_json);
     Ok(page(&app, visit, head, draft))
 }
 
@@ -48,7 +47,7 @@ pub async fn submit(
 ) -> Result<Response, PageError> {
     let head = Head::of(&app, &id, Tab::Edit).await?;
     let mut sent = DraftForm::read(&app, &headers, body).await?;
-    let wanted = sent.json().and_then(|json| Ok(unmasked(json, &current(&head.subscription))?));
+    let wanted = sent.json();
     match sent.form.submit(wanted, |wanted| change(&app, &head, wanted)).await? {
         Some(words) => Ok(flash::done(&head.place(), words)),
         None => Ok(page(&app, visit, head, sent)),
@@ -67,12 +66,11 @@ async fn change(app: &App, head: &Head, wanted: Value) -> Done<&'static str> {
     }
 }
 
-/// The draft as it was given, without what is fixed when it is created.
+/// The draft as it was given, without what is fixed when it is created, and without credentials: what stays the word for one
+/// keeps it.
 fn current(subscription: &Subscription) -> Value {
-    json_of(subscription.stored.draft.clone())
-}
-
-fn json_of(draft: Draft) -> Value {
+    let mut draft = subscription.stored.draft.clone();
+    draft.endpoint = redacted(&draft.endpoint);
     let mut draft = serde_json::to_value(draft).expect("a draft is plain data");
     if let Value::Object(fields) = &mut draft {
         fields.remove("start");

@@ -4,7 +4,8 @@ pub mod create;
 mod draft;
 pub mod edit;
 mod fields;
-pub mod masks;
 pub mod pick;
 pub mod preview;
 pub mod trial;
+
+pub use create::Created;

@@ -6,6 +6,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use flare_http::AppState;
+use flare_http::access::By;
 use flare_model::resource::Resource;
 
 use crate::ui::page::{Frame, PageError, Section, Visit, html};
@@ -24,9 +25,9 @@ struct Page {
 }
 
 /// Shows the resources to choose from.
-pub async fn handle(State(app): AppState, visit: Visit) -> Result<Response, PageError> {
+pub async fn handle(State(app): AppState, By(by): By, visit: Visit) -> Result<Response, PageError> {
     let words = visit.query("q").unwrap_or_default();
-    let all = app.registry.resources(0, usize::MAX).entries;
+    let all = app.registry.resources_for(&by, 0, usize::MAX).entries;
     if let [only] = all.as_slice()
         && words.is_empty()
     {

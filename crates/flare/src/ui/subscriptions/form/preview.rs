@@ -41,6 +41,8 @@ pub struct Preview {
     pub rows: Vec<Row>,
     /// How it ends.
     pub end: String,
+    /// What happens to it where the client fails again and again.
+    pub throttle: String,
 }
 
 /// One attempt.
@@ -124,6 +126,7 @@ impl Preview {
             plan.attempts.windows(2).map(|pair| pair[1].after.0.saturating_sub(pair[0].after.0)).max();
         let longest = short(longest.unwrap_or_default());
         let label = format!("The waits before {} attempts, the longest {longest}. {end}", bars.len());
-        Preview { bars, label, longest, rows: told.into_iter().map(row).collect(), end }
+        let throttle = format!("To a client that fails again and again: {}.", plan.throttle.detail);
+        Preview { bars, label, longest, rows: told.into_iter().map(row).collect(), end, throttle }
     }
 }

@@ -102,8 +102,9 @@ async fn try_out(app: &App, resource: &Resource, fields: &Form, draft: &DraftFor
 
 /// What a subscription's expression would see of a document.
 fn about(resource: &Resource, document: &Document) -> FilterTrial {
-    let names = resource.pattern.wildcards().iter().cloned();
-    let values = resource.values(&document.url).into_iter().map(ToOwned::to_owned);
+    let names = resource.wildcards().iter().cloned();
+    let values = resource.values(resource.name(&document.url, &document.revision));
+    let values = values.into_iter().map(|value| value.into_owned());
     FilterTrial {
         document: serde_json::from_slice(&document.content).ok(),
         revision: serde_json::to_value(&document.revision).ok(),

@@ -1,0 +1,121 @@
+//! Quotas: what an account may have and send. Whoever has none pays nothing for it.
+
+use std::sync::Arc;
+
+use flare_model::access::{Account, Caller, Quotas};
+use flare_model::document::{Intent, Outcome};
+use flare_provider::ProviderError;
+
+use crate::access::{Begun, Tenant};
+use crate::journey::accept::{Draft, NotAccepted};
+use crate::operations::{App, Done, Failure};
+
+impl App {
+    fn quotas(&self, account: &Account) -> Quotas {
+        let tenant = self.access.as_ref().and_then(|access| access.tenant(account));
+        tenant.map_or_else(Quotas::default, |tenant| tenant.stored.quotas)
+    }
+
+    /// Whether an account may have one more resource; the caller holds the catalog.
+    pub(in crate::operations) fn refuse_more_resources(&self, account: &Account) -> Done<()> {
+        let most = self.quotas(account).resources;
+        let there = || self.registry.counts_of(account).0;
+        refuse("resources", most, there)
+    }
+
+    /// The same for subscriptions.
+    pub(in crate::operations) fn refuse_more_subscriptions(&self, account: &Account) -> Done<()> {
+        let most = self.quotas(account).subscriptions;
+        let there = || self.registry.counts_of(account).1;
+        refuse("subscriptions", most, there)
+    }
+
+    /// Whether an account may send one more document in this second.
+    pub(in crate::operations) fn within_rate(&self, by: &Caller) -> Result<(), NotAccepted> {
+        let Some(access) = &self.access else { return Ok(()) };
+        let Some(tenant) = access.tenant(&by.account) else { return Ok(()) };
+        if tenant.take_change(self.clock.monotonic()) {
+            return Ok(());
+        }
+        let most = tenant.stored.quotas.changes_per_second.unwrap_or_default();
+        let detail =
+            format!("account {} may send {most} documents a second (quota changesPerSecond)", by.account);
+        Err(NotAccepted::Quota { detail, passes: true })
+    }
+
+    /// The account of drafts, which is one, if it may not have any number of documents.
+    pub(in crate::operations) fn tenant_of(&self, drafts: &[Draft]) -> Option<Arc<Tenant>> {
+        let tenant = self.access.as_ref()?.tenant(&drafts.first()?.by().account)?;
+        tenant.stored.quotas.documents.is_some().then_some(tenant)
+    }
+
+    /// Commits drafts of an account, but for those that would be one document too many.
+    pub(in crate::operations) async fn commit_within(
+        &self,
+        tenant: &Tenant,
+        drafts: Vec<Draft>,
+    ) -> Result<Vec<Result<Outcome, NotAccepted>>, ProviderError> {
+        if tenant.must_count(self.clock.monotonic()) {
+            self.count_documents(tenant).await?;
+        }
+        let mut begun = Begun::new(tenant);
+        let mut fitting = Vec::with_capacity(drafts.len());
+        for draft in &drafts {
+            fitting.push(match &draft.write().intent {
+                Intent::Delete { .. } => true,
+                Intent::Put { .. } if begun.one() => true,
+                // Only one that is there already may change.
+                Intent::Put { .. } => {
+                    let write = draft.write();
+                    let found = self.store.documents.get(write.lane, &write.url).await?;
+                    found.is_some_and(|document| !document.row.deleted)
+                }
+            });
+        }
+        let fits = drafts.into_iter().zip(&fitting).filter(|(_, fits)| **fits);
+        let fits: Vec<Draft> = fits.map(|(draft, _)| draft).collect();
+        let committed = if fits.is_empty() { Vec::new() } else { self.commit_all(fits).await? };
+        tenant.add_documents(committed.iter().map(more).sum());
+        let mut outcomes = committed.into_iter();
+        let answer = |fits: &bool| match fits {
+            true => outcomes.next().expect("every write has an outcome"),
+            false => Err(too_many(tenant)),
+        };
+        Ok(fitting.iter().map(answer).collect())
+    }
+
+    async fn count_documents(&self, tenant: &Tenant) -> Result<(), ProviderError> {
+        let now = self.clock.monotonic();
+        let lanes = self.store.documents.lanes().await?;
+        let own = self.registry.resources(0, usize::MAX).entries.into_iter();
+        let own: Vec<_> = own.filter(|one| one.account == tenant.account).map(|one| one.number).collect();
+        let there = lanes.iter().filter(|lane| own.contains(&lane.lane.resource)).map(|lane| lane.documents);
+        tenant.counted(there.sum(), now);
+        Ok(())
+    }
+}
+
+fn refuse(quota: &str, most: Option<u32>, there: impl FnOnce() -> usize) -> Done<()> {
+    match most {
+        Some(most) if there() >= most as usize => {
+            let detail = format!("the account has as many {quota} as it may: {most} (quota {quota})");
+            Err(Failure::Forbidden(detail))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// How many more live documents there are after it.
+fn more(outcome: &Result<Outcome, NotAccepted>) -> i64 {
+    match outcome {
+        Ok(Outcome::Created) => 1,
+        Ok(Outcome::Deleted) => -1,
+        _ => 0,
+    }
+}
+
+fn too_many(tenant: &Tenant) -> NotAccepted {
+    let most = tenant.stored.quotas.documents.unwrap_or_default();
+    let detail = format!("the account has as many documents as it may: {most} (quota documents)");
+    NotAccepted::Quota { detail, passes: false }
+}

@@ -1,0 +1,137 @@
+//! A request goes to another node as it came, and its answer back, both as they flow.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use flare_core::operations::App;
+use flare_model::cluster::NodeId;
+use futures_util::future::{BoxFuture, Either, FutureExt as _, select};
+use http::header::{CONNECTION, HOST, HeaderName, HeaderValue, ORIGIN, TRANSFER_ENCODING};
+use http::{Request, Uri};
+use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+use super::{FORWARDED_BY, NODE, TOKEN};
+use crate::error::ApiError;
+
+/// How long a connection to another node may take to open.
+const CONNECT: Duration = Duration::from_secs(2);
+
+/// What concerns the connection to this node, or was looked at here.
+const OURS: [HeaderName; 7] = [
+    CONNECTION,
+    TRANSFER_ENCODING,
+    HOST,
+    ORIGIN,
+    HeaderName::from_static("sec-fetch-site"),
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("te"),
+];
+
+/// Has another node answer a request.
+pub async fn relay(
+    app: &App,
+    node: &NodeId,
+    address: &str,
+    request: Request<Body>,
+) -> Result<Response, ApiError> {
+    let away =
+        |why: String| ApiError::unavailable(format!("node {node}, which serves it, does not answer: {why}"));
+    let uri: Uri = address.parse().map_err(|error| away(format!("{address} is no address: {error}")))?;
+    let authority = uri.authority().cloned().ok_or_else(|| away(format!("{address} has no host")))?;
+    let place = (authority.host().trim_matches(['[', ']']).to_owned(), authority.port_u16().unwrap_or(80));
+    let stream = match tokio::time::timeout(CONNECT, TcpStream::connect(place)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return Err(away(error.to_string())),
+        Err(_) => return Err(away("it takes too long to connect".to_owned())),
+    };
+    let _ = stream.set_nodelay(true);
+    let (mut sender, connection) =
+        http1::handshake(TokioIo::new(stream)).await.map_err(|error| away(error.to_string()))?;
+    let request = rewritten(app, &authority, request)?;
+    let connection = async move {
+        // Whatever goes wrong shows in the answer.
+        let _ = connection.await;
+    };
+    let mut connection = connection.boxed();
+    let answering = async {
+        let sent = sender.send_request(request).boxed();
+        match select(sent, &mut connection).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right(((), sent)) => sent.await,
+        }
+    };
+    // One that is suspended takes connections and says nothing, until it is taken for gone.
+    let answer = tokio::select! {
+        answer = answering => answer,
+        () = app.until_gone(node) => return Err(away("it is gone".to_owned())),
+    };
+    let answer = answer.map_err(|error| away(error.to_string()))?;
+    let mut answer =
+        answer.map(|body| Body::new(Flowing { body, connection: Some(connection), _sender: sender }));
+    answer.headers_mut().remove(CONNECTION);
+    answer.headers_mut().remove(TRANSFER_ENCODING);
+    let node = HeaderValue::from_str(node.as_str()).map_err(|error| away(error.to_string()))?;
+    answer.headers_mut().insert(NODE, node);
+    Ok(answer)
+}
+
+fn rewritten(
+    app: &App,
+    authority: &http::uri::Authority,
+    request: Request<Body>,
+) -> Result<Request<Body>, ApiError> {
+    let (mut head, body) = request.into_parts();
+    let wrong = |_| ApiError::unavailable("the request cannot be sent on");
+    let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
+    head.uri = path.parse().map_err(|_| ApiError::bad_request("the path cannot be read"))?;
+    OURS.iter().for_each(|name| drop(head.headers.remove(name)));
+    head.headers.insert(HOST, HeaderValue::from_str(authority.as_str()).map_err(wrong)?);
+    head.headers.insert(FORWARDED_BY, HeaderValue::from_str(app.about.node.as_str()).map_err(wrong)?);
+    if let Some(token) = app.config.cluster.token.reveal() {
+        let mut token = HeaderValue::from_str(token).map_err(wrong)?;
+        token.set_sensitive(true);
+        head.headers.insert(TOKEN, token);
+    }
+    head.version = http::Version::HTTP_11;
+    head.extensions.clear();
+    Ok(Request::from_parts(head, body))
+}
+
+/// An answer that flows: its connection is driven by whoever reads it.
+struct Flowing {
+    body: Incoming,
+    connection: Option<BoxFuture<'static, ()>>,
+    _sender: http1::SendRequest<Body>,
+}
+
+impl HttpBody for Flowing {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        if let Some(connection) = &mut self.connection
+            && connection.poll_unpin(context).is_ready()
+        {
+            self.connection = None;
+        }
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
