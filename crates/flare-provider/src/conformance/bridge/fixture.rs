@@ -162,10 +162,12 @@ impl Reader {
         self
     }
 
-    /// Whatever comes until nothing comes for a while (long enough that a lease would be over), settled.
-    pub async fn rest(&mut self, site: &dyn SourceSite) -> Vec<Message> {
+    /// Whatever comes, settled: so many different ones in any case, then until nothing comes for a while (long enough that a lease would
+    /// be over).
+    pub async fn rest(&mut self, site: &dyn SourceSite, expected: usize) -> Vec<Message> {
+        let mut rest = self.take(expected).await;
+        self.settle(&rest).await.expect("it is settled");
         let quiet = site.can().lease.map_or(QUIET, |lease| lease * 2);
-        let mut rest = Vec::new();
         while let Ok(batch) = tokio::time::timeout(quiet, self.stream.next(SOME)).await {
             let Ok(Batch::Messages(messages)) = batch else {
                 panic!("messages were expected, not {batch:?}")

@@ -3,9 +3,9 @@
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
 
 use tempfile::TempDir;
 
@@ -57,8 +57,38 @@ pub struct Flare {
     setup: Setup,
     directory: TempDir,
     child: Child,
-    log: Arc<Mutex<Vec<String>>>,
+    log: Log,
     addr: SocketAddr,
+}
+
+/// What a process writes, and who reads it, until there is no more.
+struct Log {
+    lines: Arc<Mutex<Vec<String>>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Log {
+    fn of(stderr: ChildStderr) -> Log {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let read = lines.clone();
+        let reader = std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                read.lock().expect("no reader panics").push(line);
+            }
+        });
+        Log { lines, reader: Some(reader) }
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Vec<String>> {
+        self.lines.lock().expect("no reader panics")
+    }
+
+    /// Waits for the last line of a process that has ended: it may still be on its way from the pipe.
+    fn complete(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            reader.join().expect("no reader panics");
+        }
+    }
 }
 
 /// Whether what is stored outlives the process, as the tests are run.
@@ -128,21 +158,21 @@ impl Flare {
 
     /// The first line of the log that contains `words`.
     pub fn logged(&self, words: &str) -> Option<String> {
-        self.log.lock().expect("no reader panics").iter().find(|line| line.contains(words)).cloned()
+        self.log.lines().iter().find(|line| line.contains(words)).cloned()
     }
 
     /// How many lines of the log contain `words`.
     pub fn count_logged(&self, words: &str) -> usize {
-        self.log.lock().expect("no reader panics").iter().filter(|line| line.contains(words)).count()
+        self.log.lines().iter().filter(|line| line.contains(words)).count()
     }
 
     /// All lines of the log so far.
     pub fn lines(&self) -> Vec<String> {
-        self.log.lock().expect("no reader panics").clone()
+        self.log.lines().clone()
     }
 
     fn tail(&self) -> String {
-        let log = self.log.lock().expect("no reader panics");
+        let log = self.log.lines();
         log[log.len().saturating_sub(40)..].join("\n")
     }
 
@@ -159,6 +189,7 @@ impl Flare {
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        self.log.complete();
     }
 
     /// Sends a signal by name.
@@ -168,12 +199,14 @@ impl Flare {
         assert!(sent.success());
     }
 
-    /// Waits until the process has ended by itself.
+    /// Waits until the process has ended by itself, and its log is complete.
     pub async fn ended(&mut self) -> ExitStatus {
         let ended = until("the process ended", || {
             std::future::ready(self.child.try_wait().expect("a child can be asked"))
         });
-        ended.await
+        let ended = ended.await;
+        self.log.complete();
+        ended
     }
 
     /// SIGTERM, and waits for the end.
@@ -187,14 +220,12 @@ impl Drop for Flare {
     fn drop(&mut self) {
         self.kill();
         if std::thread::panicking() {
-            // The last lines may still be on their way from the pipe.
-            std::thread::sleep(Duration::from_millis(20));
             eprintln!("the end of Flare's log:\n{}", self.tail());
         }
     }
 }
 
-fn spawn(setup: &Setup, directory: &Path) -> (Child, Arc<Mutex<Vec<String>>>) {
+fn spawn(setup: &Setup, directory: &Path) -> (Child, Log) {
     let data = setup.data.clone().unwrap_or_else(|| directory.join("data"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_flare"));
     command
@@ -215,14 +246,7 @@ fn spawn(setup: &Setup, directory: &Path) -> (Child, Arc<Mutex<Vec<String>>>) {
         .stderr(Stdio::piped());
     let mut child = command.spawn().expect("the binary starts");
     let stderr = child.stderr.take().expect("it was piped");
-    let log = Arc::new(Mutex::new(Vec::new()));
-    let lines = log.clone();
-    std::thread::spawn(move || {
-        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-            lines.lock().expect("no reader panics").push(line);
-        }
-    });
-    (child, log)
+    (child, Log::of(stderr))
 }
 
 /// A field of a log line, wherever the format puts it.

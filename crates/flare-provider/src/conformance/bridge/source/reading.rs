@@ -25,7 +25,7 @@ pub async fn demand_is_never_exceeded(site: &dyn SourceSite) {
             break;
         }
     }
-    assert_eq!(reader.rest(site).await, []);
+    assert_eq!(reader.rest(site, 0).await, []);
 }
 
 /// Empty ones and large ones too.

@@ -14,7 +14,7 @@ pub async fn what_was_acknowledged_never_comes_again(site: &dyn SourceSite) {
     reader.settle(&taken).await.expect("it is settled");
     let mut reader = reader.reopen(site).await;
     site.put(texts(["marker"])).await;
-    let rest = reader.rest(site).await;
+    let rest = reader.rest(site, 1).await;
     assert_eq!(said(&rest), ["marker"]);
 }
 
@@ -46,7 +46,7 @@ pub async fn a_part_of_a_batch_may_be_acknowledged(site: &dyn SourceSite) {
         .partition(|message| text(message).parse::<u32>().is_ok_and(|number| number % 2 == 0));
     reader.settle(&some).await.expect("it is settled");
     let mut reader = reader.reopen(site).await;
-    let mut rest = said(&reader.rest(site).await);
+    let mut rest = said(&reader.rest(site, others.len()).await);
     rest.sort();
     rest.dedup();
     let mut others = said(&others);
@@ -81,7 +81,7 @@ pub async fn what_was_rejected_comes_again(site: &dyn SourceSite) {
     }
     let taken = reader.next(1).await;
     reader.settle(&taken).await.expect("it is settled");
-    assert_eq!(reader.rest(site).await, []);
+    assert_eq!(reader.rest(site, 0).await, []);
 }
 
 /// What is behind it comes.
@@ -159,7 +159,7 @@ pub async fn what_is_kept_does_not_come_again(site: &dyn SourceSite) {
         }
     }
     reader.settle(&taken).await.expect("it is settled");
-    assert_eq!(reader.rest(site).await, []);
+    assert_eq!(reader.rest(site, 0).await, []);
 }
 
 /// Where there is a lease at all, as when whoever has it hangs.
