@@ -91,6 +91,7 @@ impl App {
             chore("sample", Every(sample), CannotFail, Box::pin(app().sample(sample))),
             again("try a store that takes no writes", REFUSED, |app| Box::pin(app.try_a_write())),
             chore("read consumers", Told, UntilDone, Box::pin(app().read_consumers())),
+            chore("replay dead letters of consumers", Told, UntilDone, Box::pin(app().replay_letters())),
             again("remove tombstones", house, |app| Box::pin(app.remove_tombstones())),
             again("remove older revisions", house, |app| Box::pin(app.trim_history())),
             again("forget what was deleted", LONG, |app| Box::pin(app.forget_deletions())),

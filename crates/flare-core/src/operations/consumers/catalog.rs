@@ -38,6 +38,8 @@ impl App {
             created_at: now,
             updated_at: now,
             paused_since: None,
+            replays: Vec::new(),
+            last_replay: 0,
         };
         let new = NewEntity {
             kind: EntityKind::Consumer,
@@ -157,7 +159,11 @@ impl App {
     }
 
     /// Stores a changed consumer; the caller holds the catalog.
-    async fn store_consumer(&self, current: &Consumer, stored: StoredConsumer) -> Done<Arc<Consumer>> {
+    pub(super) async fn store_consumer(
+        &self,
+        current: &Consumer,
+        stored: StoredConsumer,
+    ) -> Done<Arc<Consumer>> {
         let entity = Entity {
             kind: EntityKind::Consumer,
             id: current.id().to_string(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use flare_model::cluster::life::Event;
 use flare_model::cluster::{UnitId, UnitKind};
-use flare_model::consumer::Counted;
+use flare_model::consumer::{ConsumerDraft, Counted};
 use flare_model::ids::ResourceId;
 use flare_wire::{Beginning, Method, Name, ReadLimits, Request, Room, Value};
 use http::Uri;
@@ -39,12 +39,15 @@ pub(in crate::operations) struct Consuming {
     /// Bound: likewise.
     running: Mutex<HashMap<ResourceId, Running>>,
     changed: Notify,
+    /// The same, for whoever replays dead letters.
+    replays: Notify,
     /// What this process has read.
     counted: Arc<Mutex<Counted>>,
 }
 
 struct Running {
-    version: u64,
+    /// What its user said; anything else of it may change while it is read.
+    draft: ConsumerDraft,
     epoch: u64,
     board: Arc<Board>,
     stop: CancellationToken,
@@ -63,6 +66,11 @@ impl Consuming {
         *self.counted.lock()
     }
 
+    /// Returns when replays may be otherwise than they were.
+    pub(super) async fn replays_changed(&self) {
+        self.replays.notified().await;
+    }
+
     /// How many are read here.
     pub(in crate::operations) fn count(&self) -> usize {
         self.running.lock().len()
@@ -73,6 +81,7 @@ impl App {
     /// Consumers came, went, or are otherwise.
     pub(in crate::operations) fn consumers_changed(&self) {
         self.consuming.changed.notify_one();
+        self.consuming.replays.notify_one();
         self.tell_units();
     }
 
@@ -143,7 +152,7 @@ impl App {
         let mut running = self.consuming.running.lock();
         for (id, known) in running.iter() {
             let same = |(consumer, epoch): &(Arc<Consumer>, u64)| {
-                consumer.version == known.version && *epoch == known.epoch
+                consumer.stored.draft == known.draft && *epoch == known.epoch
             };
             if !wanted.get(id).is_some_and(same) {
                 known.stop.cancel();
@@ -167,7 +176,8 @@ impl App {
                 let _last = last;
                 (of, run.run().await)
             });
-            running.insert(id, Running { version: consumer.version, epoch, board, stop, ended, abort });
+            let draft = consumer.stored.draft.clone();
+            running.insert(id, Running { draft, epoch, board, stop, ended, abort });
         }
         again
     }
