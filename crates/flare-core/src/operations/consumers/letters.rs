@@ -17,6 +17,9 @@ use crate::registry::Consumer;
 /// So much of a message is shown.
 const EXCERPT: usize = 1024;
 
+/// So many are removed at a time.
+const SLICE: u64 = 100;
+
 /// A message that could not be read.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -64,6 +67,43 @@ impl App {
         }
     }
 
+    /// Removes letters that have been kept for long enough.
+    pub(in crate::operations) async fn trim_letters(&self) -> Done<()> {
+        if !self.keeps_house() {
+            return Ok(());
+        }
+        let retention = self.config.domain.retention.dead_letters;
+        let Some(before) = self.steps.older_than(&*self.clock, retention) else { return Ok(()) };
+        for consumer in self.registry.consumers() {
+            let removed = self.trim_letters_of(&consumer, before).await?;
+            if removed > 0 {
+                tracing::info!(consumer.id = %consumer.id(), removed, "dead letters were kept for long enough");
+            }
+        }
+        Ok(())
+    }
+
+    /// They are numbered as they came, so the oldest are the first.
+    async fn trim_letters_of(&self, consumer: &Consumer, before: Timestamp) -> Done<u64> {
+        let number = consumer.resource.number;
+        let (mut removed, mut limit) = (0, 1);
+        loop {
+            let list = ListLetters { consumer: number, after: 0, offset: 0, limit };
+            let (_, letters) = self.store.intake.letters(list).await?;
+            let old = letters.iter().take_while(|letter| letter.kept.received_at < before);
+            let old: Vec<u64> = old.map(|letter| letter.number).collect();
+            if old.is_empty() {
+                return Ok(removed);
+            }
+            let more = old.len() == letters.len();
+            removed += self.store.intake.remove_letters(number, Some(old)).await?;
+            if !more {
+                return Ok(removed);
+            }
+            limit = SLICE;
+        }
+    }
+
     /// Reads letters once more, as the consumer is now. Those that can be read become documents, and are letters no more; answers
     /// how many those are. The others stay as they are.
     pub(super) async fn read_letters(&self, consumer: &Consumer, letters: Vec<Letter>) -> Done<u64> {
@@ -90,7 +130,8 @@ impl App {
             writes.push(Write { lane, url: name.into(), intent, at, routed_by: u64::MAX });
             numbers.push(letter.number);
         }
-        let outcomes = self.store.documents.commit(writes).await?;
+        // What does not fit into the documents that the account may have stays a letter.
+        let outcomes = self.commit_of_consumer(&resource.account, writes).await?.committed;
         let stored = numbers.into_iter().zip(outcomes).filter(|(_, outcome)| outcome.is_ok());
         let stored: Vec<u64> = stored.map(|(number, _)| number).collect();
         if stored.is_empty() {

@@ -20,8 +20,13 @@ use crate::registry::Consumer;
 /// So many letters are read at a time.
 const SLICE: u64 = 200;
 
-/// How long until a slice that could not be read is tried again, and how often it is looked whether this node has come to keep house.
+/// How long until a slice that could not be read is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
+
+/// How long until an account may send more documents, about.
+const A_WHILE: Duration = Duration::from_millis(100);
+
+/// How often it is looked whether this node has come to keep house.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// `POST /consumers/:id/replay`.
@@ -124,29 +129,39 @@ impl App {
                 if self.stop.is_cancelled() || !self.keeps_house() {
                     break;
                 }
-                if let Err(failure) = self.replay_letters_of(consumer.id()).await {
-                    tracing::warn!(
-                        consumer.id = %consumer.id(), error = %failure,
-                        "dead letters of a consumer could not be read once more; it is tried again"
-                    );
-                    wait = AGAIN;
+                match self.replay_letters_of(consumer.id()).await {
+                    Ok(true) => {}
+                    Ok(false) => wait = wait.min(A_WHILE),
+                    Err(failure) => {
+                        tracing::warn!(
+                            consumer.id = %consumer.id(), error = %failure,
+                            "dead letters of a consumer could not be read once more; it is tried again"
+                        );
+                        wait = wait.min(AGAIN);
+                    }
                 }
             }
             let _ = tokio::time::timeout(wait, self.consuming.replays_changed()).await;
         }
     }
 
-    /// Ends the replays of a consumer, the oldest first.
-    async fn replay_letters_of(&self, id: &ResourceId) -> Done<()> {
+    /// Ends the replays of a consumer, the oldest first. Answers whether nothing is left to do: an account sends so many documents
+    /// in a second, and others need not wait for it.
+    async fn replay_letters_of(&self, id: &ResourceId) -> Done<bool> {
         while let Ok(consumer) = self.consumer(id)
             && let Some(replay) = consumer.stored.replays.iter().find(|replay| !replay.ended)
             && !self.stop.is_cancelled()
         {
-            let letters = self.slice_of(&consumer, replay).await?;
+            let mut letters = self.slice_of(&consumer, replay).await?;
+            if !letters.is_empty() {
+                let account = &consumer.resource.account;
+                let Ok(allowed) = self.take_messages(account, letters.len()) else { return Ok(false) };
+                letters.truncate(allowed.max(1));
+            }
             let (last, met) = (letters.last().map(|letter| letter.number), letters.len() as u64);
             let stored = self.read_letters(&consumer, letters).await?;
             let _catalog = self.hold_catalog().await?;
-            let Ok(current) = self.consumer(id) else { return Ok(()) };
+            let Ok(current) = self.consumer(id) else { return Ok(true) };
             let mut next = current.stored.clone();
             // Forgotten meanwhile: a newer one goes over the same letters.
             let known = next.replays.iter_mut().find(|known| known.number == replay.number);
@@ -155,7 +170,7 @@ impl App {
                 self.store_consumer(&current, next).await?;
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// The letters that a replay comes to next.

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use flare_model::access::Account;
 use flare_model::cluster::life::Event;
 use flare_model::cluster::{UnitId, UnitKind};
 use flare_model::consumer::{ConsumerDraft, Counted};
+use flare_model::document::Write;
 use flare_model::ids::ResourceId;
+use flare_provider::ProviderError;
 use flare_wire::{Beginning, Method, Name, ReadLimits, Request, Room, Value};
 use http::Uri;
 use parking_lot::Mutex;
@@ -20,16 +23,13 @@ use tokio_util::sync::CancellationToken;
 use crate::consuming::board::Board;
 use crate::consuming::reading::Ended;
 use crate::consuming::run::Run;
-use crate::consuming::{Asked, Page, Tools, Web};
+use crate::consuming::{ANSWER, Accounts, Asked, Fitting, Page, Tools, Web};
 use crate::notification::host::HostKey;
 use crate::operations::App;
 use crate::registry::Consumer;
 
 /// How long to wait before something that could not be begun, or ended by itself, is begun again.
 const AGAIN: Duration = Duration::from_secs(1);
-
-/// So much of an answer of an endpoint that is polled is read. When there is more: the answer is not used, and the consumer says so.
-const ANSWER: usize = 32 << 20;
 
 /// Consumers that are read here.
 #[derive(Default)]
@@ -115,6 +115,7 @@ impl App {
             chance: self.entropy.chance(),
             bridges: self.bridges.clone(),
             web: Arc::new(Errands::of(&self)),
+            accounts: Arc::new(Allowed { app: self.clone() }),
             tries: self.config.domain.consumer_tries,
             batch: self.config.domain.consumer_batch,
             counted: self.consuming.counted.clone(),
@@ -221,6 +222,22 @@ impl App {
 /// The unit of a consumer.
 pub(in crate::operations) fn unit(id: &ResourceId) -> UnitId {
     UnitId::new(UnitKind::Consumer, id.as_str(), "0")
+}
+
+/// What accounts may have, as the catalog has it.
+struct Allowed {
+    app: Arc<App>,
+}
+
+#[async_trait]
+impl Accounts for Allowed {
+    fn messages(&self, account: &Account, wanted: usize) -> Result<usize, Duration> {
+        self.app.take_messages(account, wanted)
+    }
+
+    async fn commit(&self, account: &Account, writes: Vec<Write>) -> Result<Fitting, ProviderError> {
+        self.app.commit_of_consumer(account, writes).await
+    }
 }
 
 /// Asks endpoints by way of a delivery thread, under the same rules as everything that Flare sends.
