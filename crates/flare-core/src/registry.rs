@@ -242,8 +242,7 @@ impl Registry {
     /// How many resources and subscriptions an account has.
     pub fn counts_of(&self, account: &Account) -> (usize, usize) {
         let inner = self.inner.read();
-        let of = |one: &&Arc<Resource>| one.account == *account && one.consumer().is_none();
-        let own = || inner.ordered.values().filter(of);
+        let own = || inner.ordered.values().filter(|one| one.account == *account);
         let subscriptions = own().filter_map(|resource| inner.by_resource.get(resource.id()));
         (own().count(), subscriptions.map(BTreeMap::len).sum())
     }

@@ -1,5 +1,5 @@
-//! Subscriptions as they are stored. In: one as the node knows it, or a stored one. Out: the other. In the store signing secrets
-//! and the endpoints that have credentials are sealed, and what tells urls apart there does not tell them.
+//! Subscriptions and consumers as they are stored. In: one as the node knows it, or a stored one. Out: the other. In the store
+//! signing secrets and the endpoints that have credentials are sealed, and what tells urls apart there does not tell them.
 
 use flare_model::consumer::StoredConsumer;
 use flare_model::ids::{ResourceId, ResourceNumber, SubscriptionId};
@@ -65,19 +65,56 @@ pub fn is_open(body: &str) -> bool {
     serde_json::from_str::<Stored>(body).is_ok_and(|stored| has_credentials(&stored.draft.endpoint))
 }
 
-/// Seals everything of a store anew that the present key has not sealed, and answers how many subscriptions that were. The
-/// vault has the former key as well. Nobody else may use the store.
+/// A consumer as it is stored: the url and the headers of what it polls are sealed where they have credentials.
+pub fn consumer_at_rest(vault: &Vault, id: &ResourceId, consumer: &StoredConsumer) -> String {
+    let mut sealed = consumer.clone();
+    let endpoint = consumer.draft.source.endpoint();
+    if has_credentials(&endpoint) {
+        let whole = serde_json::to_string(&endpoint).expect("an endpoint is plain data");
+        sealed.sealed = Some(vault.seal_endpoint(&SubscriptionId::new(id.as_str()), &whole));
+        sealed.draft.source = consumer.draft.source.redacted();
+    }
+    serde_json::to_string(&sealed).expect("a consumer is plain data")
+}
+
+/// The reverse. Credentials that stay closed leave the word that stands for them, and what is sealed, as they were stored.
+pub fn consumer_from_rest(
+    vault: &Vault,
+    id: &ResourceId,
+    body: &str,
+) -> Result<(StoredConsumer, Option<Closed>), Invalid> {
+    let mut stored: StoredConsumer = serde_json::from_str(body).map_err(|e| Invalid::new("consumer", e))?;
+    let Some(sealed) = stored.sealed.take() else { return Ok((stored, None)) };
+    match vault.unseal_endpoint(&SubscriptionId::new(id.as_str()), &sealed) {
+        Ok(whole) => {
+            let endpoint = serde_json::from_str(&whole).map_err(|e| Invalid::new("source", e))?;
+            stored.draft.source = stored.draft.source.with_endpoint(endpoint);
+            Ok((stored, None))
+        }
+        Err(closed) => {
+            stored.sealed = Some(sealed);
+            Ok((stored, Some(closed)))
+        }
+    }
+}
+
+/// Seals everything of a store anew that the present key has not sealed, and answers how many subscriptions, producers and
+/// consumers that were. The vault has the former key as well. Nobody else may use the store.
 pub async fn reseal(store: &Store, vault: &Vault) -> anyhow::Result<usize> {
     const BATCH: usize = 200;
     let mut count = 0;
-    for kind in [EntityKind::Subscription, EntityKind::Producer] {
+    for kind in [EntityKind::Subscription, EntityKind::Producer, EntityKind::Consumer] {
         let mut after = 0;
         loop {
             let entities = store.catalog.list(kind, after, BATCH).await?;
             let Some(last) = entities.last() else { break };
             after = last.number;
             for entity in entities {
-                if let Some(anew) = resealed(store, vault, &entity).await? {
+                let anew = match kind {
+                    EntityKind::Consumer => resealed_consumer(vault, &entity)?,
+                    _ => resealed(store, vault, &entity).await?,
+                };
+                if let Some(anew) = anew {
                     store.catalog.replace(anew).await?;
                     count += 1;
                 }
@@ -109,6 +146,22 @@ async fn resealed(store: &Store, vault: &Vault, entity: &Entity) -> anyhow::Resu
         keys = keys_at_rest(vault, &check(&stored.draft, &parent_of(&parent)?, &Limits::none())?);
     }
     Ok(Some(Entity { body: at_rest(vault, &id, &stored), keys, ..entity.clone() }))
+}
+
+/// A consumer under the present key; nothing where it is, or has nothing to seal.
+fn resealed_consumer(vault: &Vault, entity: &Entity) -> anyhow::Result<Option<Entity>> {
+    let id = ResourceId::new(entity.id.as_str());
+    let raw: StoredConsumer = serde_json::from_str(&entity.body)?;
+    match &raw.sealed {
+        Some(sealed) if vault.is_of_present_key(sealed) => return Ok(None),
+        None if !has_credentials(&raw.draft.source.endpoint()) => return Ok(None),
+        _ => {}
+    }
+    let (stored, closed) = consumer_from_rest(vault, &id, &entity.body)?;
+    if let Some(closed) = closed {
+        anyhow::bail!("{id}: {closed}");
+    }
+    Ok(Some(Entity { body: consumer_at_rest(vault, &id, &stored), ..entity.clone() }))
 }
 
 /// What a subscription or producer follows, as far as its settings are checked by it.

@@ -30,7 +30,9 @@ pub fn run(args: &RotateArgs, output: Format, out: &mut dyn Write) -> anyhow::Re
     let rotated = rotate(&config, args, &engine);
     engine.close();
     let count = rotated?;
-    let words = format!("the secrets and credentials of {count} subscriptions are sealed anew");
+    let words = format!(
+        "the secrets and credentials of {count} subscriptions, producers and consumers are sealed anew"
+    );
     tell(output, out, &words, &json!({ "resealed": count }))?;
     Ok(Exit::Done)
 }

@@ -1,12 +1,14 @@
 //! Quotas: what an account may have and send. Whoever has none pays nothing for it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use flare_model::access::{Account, Caller, Quotas};
-use flare_model::document::{Intent, Outcome};
+use flare_model::document::{Intent, Outcome, Write};
 use flare_provider::ProviderError;
 
 use crate::access::{Begun, Tenant};
+use crate::consuming::Fitting;
 use crate::journey::accept::{Draft, NotAccepted};
 use crate::operations::{App, Done, Failure};
 
@@ -61,21 +63,13 @@ impl App {
         let mut begun = Begun::new(tenant);
         let mut fitting = Vec::with_capacity(drafts.len());
         for draft in &drafts {
-            fitting.push(match &draft.write().intent {
-                Intent::Delete { .. } => true,
-                Intent::Put { .. } if begun.one() => true,
-                // Only one that is there already may change.
-                Intent::Put { .. } => {
-                    let write = draft.write();
-                    let found = self.store.documents.get(write.lane, &write.url).await?;
-                    found.is_some_and(|document| !document.row.deleted)
-                }
-            });
+            fitting.push(self.fits(&mut begun, draft.write()).await?);
         }
         let fits = drafts.into_iter().zip(&fitting).filter(|(_, fits)| **fits);
         let fits: Vec<Draft> = fits.map(|(draft, _)| draft).collect();
         let committed = if fits.is_empty() { Vec::new() } else { self.commit_all(fits).await? };
-        tenant.add_documents(committed.iter().map(more).sum());
+        let outcomes = committed.iter().filter_map(|outcome| outcome.as_ref().ok());
+        tenant.add_documents(outcomes.map(|outcome| more(*outcome)).sum());
         let mut outcomes = committed.into_iter();
         let answer = |fits: &bool| match fits {
             true => outcomes.next().expect("every write has an outcome"),
@@ -84,10 +78,66 @@ impl App {
         Ok(fitting.iter().map(answer).collect())
     }
 
+    /// Whether a write leaves an account with as many documents as it may have.
+    async fn fits(&self, begun: &mut Begun<'_>, write: &Write) -> Result<bool, ProviderError> {
+        Ok(match &write.intent {
+            Intent::Delete { .. } => true,
+            Intent::Put { .. } if begun.one() => true,
+            // Only one that is there already may change.
+            Intent::Put { .. } => {
+                let found = self.store.documents.get(write.lane, &write.url).await?;
+                found.is_some_and(|document| !document.row.deleted)
+            }
+        })
+    }
+
+    /// How many of so many messages of a consumer its account may have stored in this second. None: after so long it may have one.
+    pub(in crate::operations) fn take_messages(
+        &self,
+        account: &Account,
+        wanted: usize,
+    ) -> Result<usize, Duration> {
+        let tenant = self.access.as_ref().and_then(|access| access.tenant(account));
+        tenant.map_or(Ok(wanted), |tenant| tenant.take_changes(self.clock.monotonic(), wanted))
+    }
+
+    /// Commits what a consumer writes, from the first on as much as fits into the documents that its account may have. What does not
+    /// fit holds up what is behind it: so everything stays in order.
+    pub(in crate::operations) async fn commit_of_consumer(
+        &self,
+        account: &Account,
+        mut writes: Vec<Write>,
+    ) -> Result<Fitting, ProviderError> {
+        let tenant = self.access.as_ref().and_then(|access| access.tenant(account));
+        let Some(tenant) = tenant.filter(|tenant| tenant.stored.quotas.documents.is_some()) else {
+            return Ok(Fitting { committed: self.store.documents.commit(writes).await?, full: None });
+        };
+        if tenant.must_count(self.clock.monotonic()) {
+            self.count_documents(&tenant).await?;
+        }
+        let mut begun = Begun::new(&tenant);
+        let mut fitting = 0;
+        for write in &writes {
+            if !self.fits(&mut begun, write).await? {
+                break;
+            }
+            fitting += 1;
+        }
+        let full = (fitting < writes.len()).then(|| detail_of(&tenant));
+        writes.truncate(fitting);
+        let committed = match writes.is_empty() {
+            true => Vec::new(),
+            false => self.store.documents.commit(writes).await?,
+        };
+        let outcomes = committed.iter().filter_map(|written| written.as_ref().ok());
+        tenant.add_documents(outcomes.map(|written| more(written.outcome)).sum());
+        Ok(Fitting { committed, full })
+    }
+
     async fn count_documents(&self, tenant: &Tenant) -> Result<(), ProviderError> {
         let now = self.clock.monotonic();
         let lanes = self.store.documents.lanes().await?;
-        let own = self.registry.resources(0, usize::MAX).entries.into_iter();
+        let own = self.registry.all_tracked().into_iter();
         let own: Vec<_> = own.filter(|one| one.account == tenant.account).map(|one| one.number).collect();
         let there = lanes.iter().filter(|lane| own.contains(&lane.lane.resource)).map(|lane| lane.documents);
         tenant.counted(there.sum(), now);
@@ -106,16 +156,19 @@ fn refuse(quota: &str, most: Option<u32>, there: impl FnOnce() -> usize) -> Done
 }
 
 /// How many more live documents there are after it.
-fn more(outcome: &Result<Outcome, NotAccepted>) -> i64 {
+fn more(outcome: Outcome) -> i64 {
     match outcome {
-        Ok(Outcome::Created) => 1,
-        Ok(Outcome::Deleted) => -1,
+        Outcome::Created => 1,
+        Outcome::Deleted => -1,
         _ => 0,
     }
 }
 
-fn too_many(tenant: &Tenant) -> NotAccepted {
+fn detail_of(tenant: &Tenant) -> String {
     let most = tenant.stored.quotas.documents.unwrap_or_default();
-    let detail = format!("the account has as many documents as it may: {most} (quota documents)");
-    NotAccepted::Quota { detail, passes: false }
+    format!("the account has as many documents as it may: {most} (quota documents)")
+}
+
+fn too_many(tenant: &Tenant) -> NotAccepted {
+    NotAccepted::Quota { detail: detail_of(tenant), passes: false }
 }

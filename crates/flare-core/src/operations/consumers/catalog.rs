@@ -11,12 +11,12 @@ use flare_model::subscription::credentials;
 use flare_model::template::UrlTemplate;
 use flare_provider::{Conflict, Entity, EntityKind, ErrorKind, NewEntity, Start};
 
-use super::known::at_rest;
 use super::unknown_consumer;
 use crate::network;
 use crate::operations::access::accounts::unknown_account;
 use crate::operations::{App, Done, Failure};
 use crate::registry::Consumer;
+use crate::sealing;
 
 impl App {
     /// One consumer.
@@ -38,13 +38,15 @@ impl App {
             created_at: now,
             updated_at: now,
             paused_since: None,
+            replays: Vec::new(),
+            last_replay: 0,
         };
         let new = NewEntity {
             kind: EntityKind::Consumer,
             id: id.to_string(),
             parent: account.parent(),
             keys: Vec::new(),
-            body: at_rest(&self.vault, &id, &stored),
+            body: sealing::consumer_at_rest(&self.vault, &id, &stored),
             lanes: stored.lanes,
             start: Start::Now,
             history: false,
@@ -157,7 +159,11 @@ impl App {
     }
 
     /// Stores a changed consumer; the caller holds the catalog.
-    async fn store_consumer(&self, current: &Consumer, stored: StoredConsumer) -> Done<Arc<Consumer>> {
+    pub(super) async fn store_consumer(
+        &self,
+        current: &Consumer,
+        stored: StoredConsumer,
+    ) -> Done<Arc<Consumer>> {
         let entity = Entity {
             kind: EntityKind::Consumer,
             id: current.id().to_string(),
@@ -165,7 +171,7 @@ impl App {
             version: current.version,
             parent: current.resource.account.parent(),
             keys: Vec::new(),
-            body: at_rest(&self.vault, current.id(), &stored),
+            body: sealing::consumer_at_rest(&self.vault, current.id(), &stored),
             lanes: current.resource.view.lanes,
             history: false,
         };

@@ -120,6 +120,9 @@ impl World {
         let replay = api.post(&format!("{told_path}/replay"), &replay).await.expect(202).json();
         let replay = replay["id"].as_str().expect("an id").to_owned();
         let [consumer, doomed_consumer] = consumers(&api, &receiver).await;
+        let again = json!({"scope": "deadLetters"});
+        let again = api.post(&format!("/consumers/{consumer}/replay"), &again).await.expect(202).json();
+        assert_eq!(again["id"], REPLAY, "it is called as in the examples");
         let producers = producers(&api, &receiver, &format!("/consumers/{consumer}/producers")).await;
         let tokens = if guarded { Some(tokens(&api).await) } else { None };
         World {

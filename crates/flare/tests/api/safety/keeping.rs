@@ -205,6 +205,13 @@ async fn a_key_is_rotated_and_everything_works_as_before() {
     let url = story.receiver.url("/told?token=abcdefgh");
     let body = json!({"endpoint": {"url": url, "headers": {"Authorization": ["Bearer kept"]}}});
     let path = story.subscribe(body.clone()).await;
+    let orders = Receiver::start().await;
+    let polled = json!({
+        "source": {"type": "http.poll", "url": orders.url("/orders?token=abcdefgh"), "interval": "1s",
+            "headers": {"Authorization": ["Bearer polled"]}},
+        "payload": {"id": "id"},
+    });
+    story.api().post("/consumers", &polled).await.expect(201);
     story.put(1, 1).await;
     story.settled(&path).await;
     let key = data.join("secret.key");
@@ -212,14 +219,21 @@ async fn a_key_is_rotated_and_everything_works_as_before() {
     let rotate = ["key", "rotate", "--data", text(&data)];
     insist(&flare(&rotate).await, 4, &["another Flare uses the folder"]);
     assert!(story.flare.stop().await.success());
-    insist(&flare(&rotate).await, 0, &["1 subscriptions are sealed anew"]);
+    insist(&flare(&[&rotate[..], &["--output", "json"]].concat()).await, 0, &["\"resealed\":2"]);
     let second = std::fs::read_to_string(&key).unwrap();
     let line = |text: &str| text.lines().next().unwrap().to_owned();
     assert_ne!(line(&first), line(&second));
     assert!(!second.contains(&line(&first)) && !second.contains("former"), "the former key is gone");
     assert_eq!(std::fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
     insist(&flare(&["doctor", "--data", text(&data)]).await, 0, &["is sound"]);
+    let before = orders.count();
     story.flare.restart().await;
+    let asked = orders.wait_for(before + 1).await.remove(before);
+    assert_eq!(
+        (asked.path.as_str(), asked.header("authorization")),
+        ("/orders?token=abcdefgh", "Bearer polled"),
+        "what is polled is asked as before"
+    );
     story.put(1, 2).await;
     let told = story.receiver.wait_for(2).await;
     assert_eq!(
@@ -237,7 +251,7 @@ async fn a_key_is_rotated_and_everything_works_as_before() {
     story.put(1, 3).await;
     assert_eq!(story.receiver.wait_for(3).await[2].header("authorization"), "Bearer kept");
     assert!(story.flare.stop().await.success());
-    insist(&flare(&rotate).await, 0, &["1 subscriptions"]);
+    insist(&flare(&rotate).await, 0, &["2 subscriptions, producers and consumers"]);
     assert_eq!(
         line(&std::fs::read_to_string(&key).unwrap()),
         third,
