@@ -59,7 +59,8 @@ pub async fn relay(
         // Whatever goes wrong shows in the answer.
         let _ = connection.await;
     };
-    let mut connection = connection.boxed();
+    // It may end together with the head of the answer, where the other node closes at once, and is looked at again with the body.
+    let mut connection = connection.fuse().boxed();
     let answering = async {
         let sent = sender.send_request(request).boxed();
         match select(sent, &mut connection).await {
