@@ -27,7 +27,7 @@ pub struct NodeStats {
     pub accepted_per_second: f64,
     /// Documents that clients of its units have yet to be told of.
     pub backlog: u64,
-    /// Units that came to it.
+    /// Units that came to it from other nodes.
     pub moves: u64,
     /// Of these, from nodes that were gone.
     pub takeovers: u64,
@@ -119,7 +119,10 @@ impl App {
         };
         if let Some(member) = &self.member {
             let read = |number: &std::sync::atomic::AtomicU64| number.load(Ordering::Relaxed);
-            stats.moves = REASONS.iter().map(|(reason, _)| member.moved(*reason)).sum();
+            // What is new, or was cut anew, was nowhere before.
+            let moves =
+                REASONS.iter().filter(|(reason, _)| !matches!(reason, Reason::Created | Reason::Shards));
+            stats.moves = moves.map(|(reason, _)| member.moved(*reason)).sum();
             stats.takeovers = member.moved(Reason::NodeGone);
             stats.fenced_writes = read(&member.tenancy.fenced_writes);
             stats.cut_attempts = read(&member.tenancy.cut_attempts);

@@ -117,6 +117,11 @@ async fn a_failure_and_a_session_say_whose_they_are_and_draining_since_when() {
     let session = text(&nodes.api("a").get("/cluster/nodes/b").await.expect(200).json()["session"]);
     assert!(session.starts_with("ses_") && !session.starts_with("ses_ses_"), "{session}");
 
+    // It drains for as long as an attempt is open.
+    nodes.receiver.answer(|_| Reply::Hang);
+    let told = nodes.receiver.count();
+    nodes.put("a", 2, 1).await;
+    until("an attempt is open", || async { (nodes.receiver.count() > told).then_some(()) }).await;
     nodes.api("a").post("/cluster/nodes/b/drain", &json!({})).await.expect(202);
     let since = || async {
         let health = nodes.api("a").get("/cluster/health").await.expect(200).json();

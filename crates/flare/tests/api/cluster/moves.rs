@@ -117,8 +117,8 @@ async fn a_drained_node_has_nothing_and_takes_units_again_when_it_may() {
         (node["state"] == "drained").then_some(())
     })
     .await;
-    let health = nodes.api("a").get("/cluster/health").await.expect(200).json();
-    assert_eq!((&health["status"], &health["reasons"][0]["code"]), (&json!("yellow"), &json!("draining")));
+    let health = nodes.green("a").await;
+    assert_eq!(health["reasons"], json!([]), "every unit runs where it should");
     nodes.put("b", 1, 1).await;
     nodes.told(&CLIENTS, 1..2, 1).await;
     nodes.api("a").delete("/cluster/nodes/b/drain").await.expect(200);
@@ -175,4 +175,18 @@ async fn what_is_in_flight_when_a_unit_moves_ends_first() {
     nodes.told(&["c0"], 1..2, 2).await;
     assert_eq!(nodes.receiver.count(), 2);
     until("it is there", || async { (nodes.owners("a").await.get(unit)? == to).then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn what_is_new_was_not_moved() {
+    let Some(nodes) = Nodes::start(&["a"], By::Postgresql).await else { return };
+    nodes.subscribe("a", "c0", json!({})).await;
+    nodes.subscribe("a", "c1", json!({"shards": 2})).await;
+    nodes.green("a").await;
+    until("all are served", || async {
+        let stats = nodes.api("a").get("/cluster/stats").await.expect(200).json();
+        assert_eq!(stats["moves"]["total"], 0, "{stats}");
+        (stats["perNode"][0]["units"] == 4).then_some(())
+    })
+    .await;
 }
