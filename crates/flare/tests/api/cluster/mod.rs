@@ -4,6 +4,6 @@
 mod gathered;
 mod guarded;
 mod moves;
-mod nodes;
+pub mod nodes;
 mod shapes;
 mod together;
