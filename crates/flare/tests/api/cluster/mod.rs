@@ -5,5 +5,6 @@ mod gathered;
 mod guarded;
 mod moves;
 pub mod nodes;
+mod secure;
 mod shapes;
 mod together;
