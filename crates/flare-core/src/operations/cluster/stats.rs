@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
+use flare_model::cluster::life::Tenure;
 use flare_model::cluster::{Reason, UnitKind, UnitState};
 use flare_model::time::Timestamp;
 use schemars::JsonSchema;
@@ -102,11 +103,13 @@ impl App {
     /// What this node does.
     pub fn own_stats(&self) -> NodeStats {
         let load = self.load_now();
+        // From when its claim says so: then others take it for running here.
+        let serves = |tenure: &Tenure| {
+            use Tenure::{Draining, Opening, Publishing, Running};
+            matches!(tenure, Publishing | Opening { .. } | Running { .. } | Draining { .. })
+        };
         let units = match &self.member {
-            Some(_) => {
-                let served = self.opened.lock().len() + self.consuming.count();
-                served as u64 + u64::from(self.house.epoch().is_some())
-            }
+            Some(member) => member.seen().tenures.values().filter(|tenure| serves(tenure)).count() as u64,
             None => self.all_units().len() as u64,
         };
         let mut stats = NodeStats {

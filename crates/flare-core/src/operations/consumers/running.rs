@@ -62,11 +62,6 @@ impl Consuming {
     pub(in crate::operations) fn counted(&self) -> Counted {
         *self.counted.lock()
     }
-
-    /// How many are read here.
-    pub(in crate::operations) fn count(&self) -> usize {
-        self.running.lock().len()
-    }
 }
 
 impl App {

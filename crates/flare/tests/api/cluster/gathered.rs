@@ -141,3 +141,29 @@ async fn a_failure_and_a_session_say_whose_they_are_and_draining_since_when() {
     let apart = (second(&later) - second(&first)).rem_euclid(60.0);
     assert!(apart.min(60.0 - apart) < 0.5, "since it began: {first}, and then {later}");
 }
+
+#[tokio::test]
+async fn how_a_consumer_fares_its_reader_says_whichever_node_is_asked() {
+    let Some(nodes) = Nodes::start(&["a", "b"], By::Postgresql).await else { return };
+    let none = Reply::Full { status: 200, headers: Vec::new(), body: "{}".to_owned() };
+    nodes.receiver.answer(move |_| none.clone());
+    let source = json!({"type": "http.poll", "url": nodes.receiver.url("/orders"), "interval": "1h"});
+    let draft = json!({"source": source, "payload": {"id": "id"}});
+    let consumer = text(&nodes.api("a").post("/consumers", &draft).await.expect(201).json()["id"]);
+    let unit = format!("consumer/{consumer}/0");
+    for reader in ["b", "a"] {
+        nodes.green("a").await;
+        let command = json!({"commands": [{"move": {"unit": unit, "node": reader}}]});
+        nodes.api("a").post("/cluster/reroute", &command).await.expect(200);
+        for asked in ["a", "b"] {
+            let other = if asked == reader { "" } else { reader };
+            until("its reader answers", || async {
+                let answer = nodes.api(asked).get(&format!("/consumers/{consumer}/status")).await.expect(200);
+                let status = answer.json();
+                let of_now = status["staleNumbers"].is_null() && status["node"] == reader;
+                (of_now && answer.header("flare-node") == other).then_some(())
+            })
+            .await;
+        }
+    }
+}

@@ -178,15 +178,21 @@ async fn what_is_in_flight_when_a_unit_moves_ends_first() {
 }
 
 #[tokio::test]
-async fn what_is_new_was_not_moved() {
+async fn what_is_new_was_not_moved_and_what_runs_is_counted_at_its_node() {
     let Some(nodes) = Nodes::start(&["a"], By::Postgresql).await else { return };
-    nodes.subscribe("a", "c0", json!({})).await;
-    nodes.subscribe("a", "c1", json!({"shards": 2})).await;
-    nodes.green("a").await;
-    until("all are served", || async {
+    for client in 0..10 {
+        let more = json!({"shards": 1 + client % 2});
+        nodes.subscribe("a", &format!("c{client}"), more).await;
+        until("every unit runs", || async {
+            let health = nodes.api("a").get("/cluster/health").await.expect(200).json();
+            (health["status"] == "green" && health["units"]["total"] == 2 + client + (1 + client) / 2)
+                .then_some(())
+        })
+        .await;
         let stats = nodes.api("a").get("/cluster/stats").await.expect(200).json();
         assert_eq!(stats["moves"]["total"], 0, "{stats}");
-        (stats["perNode"][0]["units"] == 4).then_some(())
-    })
-    .await;
+        let status = nodes.api("a").get("/status").await.expect(200).json();
+        let total = &status["units"]["total"];
+        assert_eq!((&status["units"]["running"], &stats["perNode"][0]["units"]), (total, total), "{stats}");
+    }
 }
