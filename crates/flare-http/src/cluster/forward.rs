@@ -8,6 +8,7 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use flare_core::operations::{App, Owner};
+use flare_model::cluster::NodeId;
 use flare_model::ids::{ResourceId, SubscriptionId};
 use http::{Method, StatusCode, Uri};
 
@@ -28,6 +29,8 @@ enum About {
     Resource(ResourceId),
     /// A subscription, whose owner needs not be asked.
     Entry(SubscriptionId),
+    /// How a consumer fares: what is recorded will do where its reader does not answer.
+    Consumer(ResourceId),
     /// How a subscription stands: what is recorded will do where its owner does not answer.
     Status(ResourceId, SubscriptionId),
     /// A subscription, which has an owner.
@@ -61,6 +64,7 @@ impl About {
             {
                 About::Status(ResourceId::new(decoded(resource)), SubscriptionId::new(decoded(id)))
             }
+            ["consumers", id, "status"] if page.is_none() => About::Consumer(ResourceId::new(decoded(id))),
             ["resources", resource, "subscriptions", id, ..]
             | ["consumers", resource, "producers", id, ..]
                 if *id != "new" =>
@@ -96,6 +100,20 @@ pub async fn forward(State(app): AppState, request: Request, next: Next) -> Resp
             let known = app.registry.tracked(&resource).is_some();
             after_a_look(&app, known, request, next).await
         }
+        About::Consumer(id) => match app.reader_elsewhere(&id).filter(|_| !forwarded) {
+            Some((node, address)) => {
+                let (head, body) = request.into_parts();
+                let asked = Request::from_parts(head.clone(), body);
+                match within_patience(&app, &node, &address, asked).await {
+                    Some(answer) => answer,
+                    None => next.run(Request::from_parts(head, Body::empty())).await,
+                }
+            }
+            None => {
+                let known = app.registry.tracked(&id).is_some();
+                after_a_look(&app, known, request, next).await
+            }
+        },
         About::Entry(id) => {
             let known = app.registry.subscription_by_id(&id).is_some();
             after_a_look(&app, known, request, next).await
@@ -104,10 +122,9 @@ pub async fn forward(State(app): AppState, request: Request, next: Next) -> Resp
             Some(Owner::There(node, address)) => {
                 let (head, body) = request.into_parts();
                 let asked = Request::from_parts(head.clone(), body);
-                let answer = tokio::time::timeout(PATIENCE, relay(&app, &node, &address, asked)).await;
-                match answer {
-                    Ok(Ok(answer)) if answer.status() != StatusCode::SERVICE_UNAVAILABLE => answer,
-                    _ => next.run(Request::from_parts(head, Body::empty())).await,
+                match within_patience(&app, &node, &address, asked).await {
+                    Some(answer) => answer,
+                    None => next.run(Request::from_parts(head, Body::empty())).await,
                 }
             }
             // A node that was asked by another says that it is not the one; otherwise what is recorded will do.
@@ -123,6 +140,12 @@ pub async fn forward(State(app): AppState, request: Request, next: Next) -> Resp
             Some(Owner::Nobody) => nobody_serves(&id),
         },
     }
+}
+
+/// What another node answers, if it has an answer soon enough.
+async fn within_patience(app: &App, node: &NodeId, address: &str, asked: Request) -> Option<Response> {
+    let answer = tokio::time::timeout(PATIENCE, relay(app, node, address, asked)).await.ok()?.ok()?;
+    (answer.status() != StatusCode::SERVICE_UNAVAILABLE).then_some(answer)
 }
 
 /// Has a request handled, once it was looked whether another node has created what is not known here. Whether it is known afterwards
@@ -162,6 +185,8 @@ mod tests {
         assert_eq!(about(Method::GET, "/consumers/con_1/producers/prd_1/leases"), producer);
         let status = About::Status(ResourceId::new("con_1"), SubscriptionId::new("prd_1"));
         assert_eq!(about(Method::GET, "/consumers/con_1/producers/prd_1/status"), status);
+        let consumer = About::Consumer(ResourceId::new("con_1"));
+        assert_eq!(about(Method::GET, "/consumers/con_1/status"), consumer);
         let consumer = About::Resource(ResourceId::new("con_1"));
         assert_eq!(about(Method::POST, "/consumers/con_1/producers"), consumer);
         let resource = About::Resource(ResourceId::new("res_1"));

@@ -65,6 +65,7 @@ impl Consuming {
     pub(in crate::operations) fn counted(&self) -> Counted {
         *self.counted.lock()
     }
+<<<<<<< HEAD
 
     /// Returns when replays may be otherwise than they were.
     pub(super) async fn replays_changed(&self) {
@@ -75,6 +76,8 @@ impl Consuming {
     pub(in crate::operations) fn count(&self) -> usize {
         self.running.lock().len()
     }
+=======
+>>>>>>> h/shapes
 }
 
 impl App {

@@ -55,7 +55,7 @@ pub struct ConsumerStatusView {
     pub last_message_at: Option<Timestamp>,
     /// What went wrong last.
     pub last_failure: Option<FailedView>,
-    /// Another node reads it, and these are the numbers that it recorded last.
+    /// Another node reads it and does not answer: these are the numbers that it recorded last.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stale_numbers: bool,
 }

@@ -33,6 +33,23 @@ pub struct Nodes {
     _etcd: Option<Etcd>,
 }
 
+/// How each of several nodes is started, apart from its name; nothing where there is no server for them.
+pub fn over_postgresql(setup: Setup) -> Option<Setup> {
+    let Some(server) = server() else {
+        left_out("several nodes: there is no PostgreSQL (package postgresql)");
+        return None;
+    };
+    let setup = setup
+        .with("FLARE_PROVIDER_STORE", "postgresql")
+        .with("FLARE_PROVIDER_POSTGRESQL_URL", &server.url)
+        .with("FLARE_PROVIDER_POSTGRESQL_SCHEMA", &fresh_schema())
+        .with("FLARE_PROVIDER_POSTGRESQL_CONNECTIONS", "8")
+        .with("FLARE_AUTH_SECRET_KEY", KEY)
+        .with("FLARE_CLUSTER_LEASE", "3s")
+        .with("FLARE_CLUSTER_REBALANCE_DELAY", "500ms");
+    Some(setup)
+}
+
 impl Nodes {
     /// Starts some; nothing where there is no server for them.
     pub async fn start(names: &[&'static str], by: By) -> Option<Nodes> {
@@ -45,18 +62,7 @@ impl Nodes {
     }
 
     async fn start_as(setup: Setup, names: &[&'static str], by: By) -> Option<Nodes> {
-        let Some(server) = server() else {
-            left_out("several nodes: there is no PostgreSQL (package postgresql)");
-            return None;
-        };
-        let mut setup = setup
-            .with("FLARE_PROVIDER_STORE", "postgresql")
-            .with("FLARE_PROVIDER_POSTGRESQL_URL", &server.url)
-            .with("FLARE_PROVIDER_POSTGRESQL_SCHEMA", &fresh_schema())
-            .with("FLARE_PROVIDER_POSTGRESQL_CONNECTIONS", "8")
-            .with("FLARE_AUTH_SECRET_KEY", KEY)
-            .with("FLARE_CLUSTER_LEASE", "3s")
-            .with("FLARE_CLUSTER_REBALANCE_DELAY", "500ms");
+        let mut setup = over_postgresql(setup)?;
         let mut etcd = None;
         if by == By::Etcd {
             let Some(started) = Etcd::start().await else {

@@ -26,15 +26,15 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion
 use crate::support::{Certificates, Flare, Setup, document_url, minimal_resource, until};
 
 /// Whoever connects.
-struct Visitor<'c> {
-    trusts: &'c Certificates,
-    shows: Option<&'c Certificates>,
-    speaks: &'static [u8],
-    version: &'static SupportedProtocolVersion,
+pub struct Visitor<'c> {
+    pub trusts: &'c Certificates,
+    pub shows: Option<&'c Certificates>,
+    pub speaks: &'static [u8],
+    pub version: &'static SupportedProtocolVersion,
 }
 
 impl<'c> Visitor<'c> {
-    fn new(trusts: &'c Certificates) -> Visitor<'c> {
+    pub fn new(trusts: &'c Certificates) -> Visitor<'c> {
         Visitor { trusts, shows: None, speaks: b"http/1.1", version: &TLS13 }
     }
 
@@ -71,7 +71,7 @@ impl<'c> Visitor<'c> {
         status.ok_or_else(|| io::Error::other(format!("no answer: {answer}")))
     }
 
-    async fn multiplex(self, addr: SocketAddr) -> SendRequest<Full<Bytes>> {
+    pub async fn multiplex(self, addr: SocketAddr) -> SendRequest<Full<Bytes>> {
         let stream = Visitor { speaks: b"h2", ..self }.connect(addr).await.unwrap();
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
         let (sender, connection) =
@@ -81,14 +81,14 @@ impl<'c> Visitor<'c> {
     }
 }
 
-fn with_tls(certificates: &Certificates) -> Setup {
+pub fn with_tls(certificates: &Certificates) -> Setup {
     let text = |path: std::path::PathBuf| path.to_str().unwrap().to_owned();
     Setup::default()
         .with("FLARE_HTTP_SERVER_TLS_CERTIFICATE", &text(certificates.certificate()))
         .with("FLARE_HTTP_SERVER_TLS_KEY", &text(certificates.key()))
 }
 
-fn request(method: &str, url: &str, origin: Option<&str>, body: String) -> Request<Full<Bytes>> {
+pub fn request(method: &str, url: &str, origin: Option<&str>, body: String) -> Request<Full<Bytes>> {
     let mut request = Request::builder().method(method).uri(url);
     if let Some(origin) = origin {
         request = request.header("origin", origin);
