@@ -90,6 +90,9 @@ pub struct Journey {
     epoch: Epoch,
     /// What the threads were told of the clock, see [`Journey::clock_moved`].
     offset: AtomicI64,
+    /// Held by whoever takes lanes from one thread to another: moments that one of them has recorded by its clock are read by
+    /// the other's, and both are the same. Threads are told of the clock before, or after.
+    carrying: tokio::sync::RwLock<()>,
 }
 
 impl Journey {
@@ -136,7 +139,8 @@ impl Journey {
         let handles = parking_lot::Mutex::new(handles);
         let homes = Homes::default();
         let offset = AtomicI64::new(steps::offset(&*plan.clock));
-        Ok(Journey { threads, handles, homes, report: plan.report, tails, observe, epoch, offset })
+        let (report, carrying) = (plan.report, Default::default());
+        Ok(Journey { threads, handles, homes, report, tails, observe, epoch, offset, carrying })
     }
 
     /// The epoch under which this process writes feeds. The first who asks has the store give one out, durably.
@@ -222,6 +226,7 @@ impl Journey {
         if by.unsigned_abs() < steps::LEAST.as_millis() as u64 {
             return;
         }
+        let _nothing_is_carried = self.carrying.write().await;
         for thread in &self.threads {
             let _ = thread.send(Command::ClockMoved(offset)).await;
         }

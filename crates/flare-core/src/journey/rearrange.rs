@@ -106,6 +106,7 @@ impl Journey {
         if !self.homes.is_of(number, home) {
             return None;
         }
+        let _carries = self.carrying.read().await;
         let mut released = Vec::new();
         for (thread, lanes) in by_thread(lanes.iter().copied(), |lane| home.thread_of(*lane)) {
             let (reply, gone) = oneshot::channel();
