@@ -65,19 +65,11 @@ impl Consuming {
     pub(in crate::operations) fn counted(&self) -> Counted {
         *self.counted.lock()
     }
-<<<<<<< HEAD
 
     /// Returns when replays may be otherwise than they were.
     pub(super) async fn replays_changed(&self) {
         self.replays.notified().await;
     }
-
-    /// How many are read here.
-    pub(in crate::operations) fn count(&self) -> usize {
-        self.running.lock().len()
-    }
-=======
->>>>>>> h/shapes
 }
 
 impl App {
