@@ -28,6 +28,14 @@ struct Changes {
     begun: bool,
 }
 
+impl Changes {
+    fn earn(&mut self, rate: f64, now: Duration) {
+        let earned = now.saturating_sub(self.at).as_secs_f64() * rate;
+        self.left = if self.begun { (self.left + earned).min(rate) } else { rate };
+        (self.at, self.begun) = (now, true);
+    }
+}
+
 /// How many live documents there are.
 #[derive(Clone, Copy, Default)]
 struct Documents {
@@ -54,14 +62,29 @@ impl Tenant {
         let Some(rate) = self.stored.quotas.changes_per_second else { return true };
         let rate = f64::from(rate);
         let changes = &mut *self.changes.lock();
-        let earned = now.saturating_sub(changes.at).as_secs_f64() * rate;
-        changes.left = if changes.begun { (changes.left + earned).min(rate) } else { rate };
-        (changes.at, changes.begun) = (now, true);
+        changes.earn(rate, now);
         if changes.left < 1.0 {
             return false;
         }
         changes.left -= 1.0;
         true
+    }
+
+    /// So many changes were read, which nobody could refuse: who comes next waits for them.
+    pub fn owe_changes(&self, quantity: usize, now: Duration) {
+        if let Some(rate) = self.stored.quotas.changes_per_second {
+            let changes = &mut *self.changes.lock();
+            changes.earn(f64::from(rate), now);
+            changes.left -= quantity as f64;
+        }
+    }
+
+    /// How long until nothing is owed.
+    pub fn owes_for(&self, now: Duration) -> Duration {
+        let Some(rate) = self.stored.quotas.changes_per_second else { return Duration::ZERO };
+        let changes = &mut *self.changes.lock();
+        changes.earn(f64::from(rate), now);
+        Duration::from_secs_f64((-changes.left).max(0.0) / f64::from(rate))
     }
 
     /// Whether its documents have to be counted before anybody can say whether there may be more.
@@ -113,12 +136,18 @@ impl<'t> Begun<'t> {
         self.quantity += i64::from(begun);
         begun
     }
+
+    /// It was found out that none of them has to be one more.
+    pub fn none(&mut self) {
+        let documents = &mut *self.tenant.documents.lock();
+        documents.pending = (documents.pending - self.quantity).max(0);
+        self.quantity = 0;
+    }
 }
 
 impl Drop for Begun<'_> {
     fn drop(&mut self) {
-        let documents = &mut *self.tenant.documents.lock();
-        documents.pending = (documents.pending - self.quantity).max(0);
+        self.none();
     }
 }
 
@@ -142,6 +171,18 @@ mod tests {
             self::tenant(Quotas::default()).take_change(Duration::ZERO),
             "without a quota there is no bound"
         );
+    }
+
+    #[test]
+    fn what_was_read_is_owed_and_whoever_comes_next_waits_for_it() {
+        let tenant = tenant(Quotas { changes_per_second: Some(5), ..Quotas::default() });
+        let at = Duration::from_secs;
+        tenant.owe_changes(5, at(0));
+        assert_eq!(tenant.owes_for(at(0)), Duration::ZERO, "a second of them is free");
+        tenant.owe_changes(10, at(0));
+        assert_eq!((tenant.owes_for(at(0)), tenant.owes_for(at(1))), (at(2), at(1)));
+        assert!(!tenant.take_change(at(1)), "whoever sends is refused meanwhile");
+        assert!(tenant.owes_for(at(2)).is_zero() && tenant.take_change(at(3)));
     }
 
     #[test]

@@ -19,8 +19,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use flare_model::access::Account;
 use flare_model::consumer::Counted;
-use flare_provider::Store;
+use flare_model::document::Write;
+use flare_provider::{Committed, Store};
 use parking_lot::Mutex;
 
 use crate::bridges::Bridges;
@@ -38,6 +40,8 @@ pub struct Tools {
     pub bridges: Arc<Bridges>,
     /// What asks endpoints.
     pub web: Arc<dyn Web>,
+    /// How much the accounts of consumers may have.
+    pub room: Arc<dyn Room>,
     /// How often an unreadable message is tried.
     pub tries: u32,
     /// How many messages are asked for at once.
@@ -46,6 +50,23 @@ pub struct Tools {
     pub counted: Arc<Mutex<Counted>>,
     /// So many bytes are written at once.
     pub commit_bytes: usize,
+}
+
+/// The documents of accounts, which may have only so many, and only so many in a second.
+#[async_trait]
+pub trait Room: Send + Sync {
+    /// Commits what was read. Where there would be a document too many, what fits is stored, and all of it is to be tried again.
+    async fn commit(
+        &self,
+        account: &Account,
+        writes: Vec<Write>,
+    ) -> flare_provider::Result<Vec<flare_provider::Result<Committed>>>;
+
+    /// So many are to be read at a time.
+    fn at_once(&self, account: &Account) -> usize;
+
+    /// How long to wait before more is read.
+    fn wait(&self, account: &Account) -> Duration;
 }
 
 /// What asks endpoints, under the rules for destinations that everything Flare sends goes by. Redirects are not followed.

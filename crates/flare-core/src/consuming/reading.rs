@@ -103,11 +103,16 @@ impl Reading {
     async fn follow(&mut self, mut stream: Box<dyn Stream>, unit: &mut Unit, failures: &mut u32) -> Broken {
         unit.turns(Condition::Active, None).await;
         loop {
-            let most = self.tools.batch.min(BYTES / self.size.max(1)).max(1);
+            let (room, account) = (self.tools.room.clone(), unit.account().clone());
+            let most = self.tools.batch.min(BYTES / self.size.max(1)).min(room.at_once(&account)).max(1);
+            let batch = async {
+                tokio::time::sleep(room.wait(&account)).await;
+                stream.next(most).await
+            };
             let batch = tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return Broken::Ended(Ended::Told),
-                batch = stream.next(most) => batch,
+                batch = batch => batch,
             };
             let messages = match batch {
                 Ok(Batch::Messages(messages)) => messages,

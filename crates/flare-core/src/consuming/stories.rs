@@ -4,13 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use flare_model::access::Account;
 use flare_model::consumer::{Condition, ConsumerDraft};
+use flare_model::document::Write;
 use flare_model::ids::{ResourceId, ResourceNumber, Seq};
 use flare_model::resource::Resource;
 use flare_model::time::Timestamp;
 use flare_provider::bridge::Bridge;
 use flare_provider::memory::{Memory, MemoryBroker};
-use flare_provider::{EntityKind, ListLetters, NewEntity, ScanLane, Start, Store};
+use flare_provider::{
+    Committed, EntityKind, ErrorKind, ListLetters, NewEntity, ProviderError, ScanLane, Start, Store,
+};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -19,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::board::{Board, Now};
 use super::reading::Ended;
 use super::run::Run;
-use super::{Asked, Page, Tools, Web};
+use super::{Asked, Page, Room, Tools, Web};
 use crate::bridges::Bridges;
 use crate::door::{Chance, Clock};
 
@@ -45,7 +49,38 @@ impl Web for Nowhere {
     }
 }
 
+/// As many documents as this.
+struct Shelf {
+    store: Store,
+    most: Arc<Mutex<u64>>,
+}
+
+#[async_trait::async_trait]
+impl Room for Shelf {
+    async fn commit(
+        &self,
+        _: &Account,
+        writes: Vec<Write>,
+    ) -> flare_provider::Result<Vec<flare_provider::Result<Committed>>> {
+        let most = *self.most.lock();
+        let lanes = self.store.documents.lanes().await?;
+        if lanes.iter().map(|lane| lane.documents).sum::<u64>() + writes.len() as u64 > most {
+            return Err(ProviderError::new(ErrorKind::Unavailable, "commit", "quota documents"));
+        }
+        self.store.documents.commit(writes).await
+    }
+
+    fn at_once(&self, _: &Account) -> usize {
+        usize::MAX
+    }
+
+    fn wait(&self, _: &Account) -> Duration {
+        Duration::ZERO
+    }
+}
+
 struct Stage {
+    room: Arc<Mutex<u64>>,
     store: Store,
     broker: MemoryBroker,
     tools: Arc<Tools>,
@@ -88,19 +123,21 @@ impl Stage {
         let resource = Resource::of_consumer(id, ResourceNumber(number), settings, 1, at);
         let engine: Arc<dyn Bridge> = Arc::new(broker.clone());
         let bridges = Bridges::default().with(&["rabbitmq", "aws.sqs", "aws.kinesis"], &engine);
+        let room = Arc::new(Mutex::new(u64::MAX));
         let tools = Tools {
             store: store.clone(),
             clock,
             chance: Chance::from_seed(1),
             bridges: Arc::new(bridges),
             web: Arc::new(Nowhere),
+            room: Arc::new(Shelf { store: store.clone(), most: room.clone() }),
             tries: 3,
             batch: 4,
             counted: Arc::new(Mutex::default()),
             commit_bytes: 1 << 20,
         };
         let (tools, resource) = (Arc::new(tools), Arc::new(resource));
-        Stage { store, broker, tools, resource, tasks: JoinSet::new() }
+        Stage { room, store, broker, tools, resource, tasks: JoinSet::new() }
     }
 
     fn put(&self, messages: &[Value]) {

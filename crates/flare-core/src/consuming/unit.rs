@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use flare_model::access::Account;
 use flare_model::change::ChangeError;
 use flare_model::consumer::{Condition, Naming, Progress, Understood, Unread};
 use flare_model::document::{Intent, Outcome, Write};
@@ -114,6 +115,11 @@ impl Unit {
             comes_again,
             progress,
         })
+    }
+
+    /// Whose documents it stores.
+    pub fn account(&self) -> &Account {
+        &self.resource.account
     }
 
     /// How it fares. A turn is written down, so that others know; where that fails the next one does it.
@@ -247,7 +253,8 @@ impl Unit {
         if piece.is_empty() {
             return Ok(());
         }
-        let committed = self.tools.store.documents.commit(std::mem::take(piece)).await.map_err(stopped)?;
+        let room = &self.tools.room;
+        let committed = room.commit(&self.resource.account, std::mem::take(piece)).await.map_err(stopped)?;
         for (place, committed) in places.drain(..).zip(committed) {
             results[place] = outcome(committed)?;
         }

@@ -130,7 +130,12 @@ impl Poll {
             }
         }
         let mut again: Option<Duration> = None;
-        for chunk in changed.chunks(CHUNK) {
+        let (room, account) = (self.tools.room.clone(), unit.account().clone());
+        for chunk in changed.chunks(CHUNK.min(room.at_once(&account)).max(1)) {
+            let until_there_is_room = tokio::time::sleep(room.wait(&account));
+            if self.stop.run_until_cancelled(until_there_is_room).await.is_none() {
+                return Turn::Again(Duration::ZERO);
+            }
             match unit.take_in(chunk, None).await {
                 Ok(became) => {
                     let given_up = chunk.iter().zip(&became).filter(|(_, became)| **became == Became::Dead);

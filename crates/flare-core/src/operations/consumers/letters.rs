@@ -151,13 +151,19 @@ impl App {
             writes.push(Write { lane, url: name.into(), intent, at, routed_by: u64::MAX });
             numbers.push(letter.number);
         }
-        let outcomes = self.store.documents.commit(writes).await?;
-        let stored = numbers.into_iter().zip(outcomes).filter(|(_, outcome)| outcome.is_ok());
+        let outcomes = self.commit_read(&resource.account, writes).await?;
+        let is_full = outcomes.iter().any(Option::is_none);
+        let stored = numbers.into_iter().zip(outcomes);
+        let stored = stored.filter(|(_, outcome)| outcome.as_ref().is_some_and(Result::is_ok));
         let stored: Vec<u64> = stored.map(|(number, _)| number).collect();
-        if stored.is_empty() {
-            return Ok(0);
+        let removed = match stored.is_empty() {
+            true => 0,
+            false => self.store.intake.remove_letters(resource.number, Some(stored)).await?,
+        };
+        if is_full {
+            return Err(Failure::Forbidden(self.too_many_documents(&resource.account)));
         }
-        Ok(self.store.intake.remove_letters(resource.number, Some(stored)).await?)
+        Ok(removed)
     }
 }
 

@@ -23,6 +23,7 @@ use crate::consuming::run::Run;
 use crate::consuming::{Asked, Page, Tools, Web};
 use crate::notification::host::HostKey;
 use crate::operations::App;
+use crate::operations::access::quotas::Within;
 use crate::registry::Consumer;
 
 /// How long to wait before something that could not be begun, or ended by itself, is begun again.
@@ -106,6 +107,7 @@ impl App {
             chance: self.entropy.chance(),
             bridges: self.bridges.clone(),
             web: Arc::new(Errands::of(&self)),
+            room: Arc::new(Within(self.clone())),
             tries: self.config.domain.consumer_tries,
             batch: self.config.domain.consumer_batch,
             counted: self.consuming.counted.clone(),
@@ -128,7 +130,7 @@ impl App {
         let mut wanted: HashMap<ResourceId, (Arc<Consumer>, u64)> = HashMap::new();
         let mut again = false;
         for consumer in self.registry.consumers() {
-            if consumer.stored.paused_since.is_some() || self.stop.is_cancelled() {
+            if consumer.stored.paused_since.is_some() || consumer.is_closed() || self.stop.is_cancelled() {
                 continue;
             }
             let epoch = match self.member.is_some() {
