@@ -119,12 +119,18 @@ impl<'t> Begun<'t> {
         self.quantity += i64::from(begun);
         begun
     }
+
+    /// It was found out that none of them has to be one more.
+    pub fn none(&mut self) {
+        let documents = &mut *self.tenant.documents.lock();
+        documents.pending = (documents.pending - self.quantity).max(0);
+        self.quantity = 0;
+    }
 }
 
 impl Drop for Begun<'_> {
     fn drop(&mut self) {
-        let documents = &mut *self.tenant.documents.lock();
-        documents.pending = (documents.pending - self.quantity).max(0);
+        self.none();
     }
 }
 

@@ -140,7 +140,17 @@ impl Journey {
         let homes = Homes::default();
         let offset = AtomicI64::new(steps::offset(&*plan.clock));
         let handing_over = tokio::sync::RwLock::default();
-        Ok(Journey { threads, handles, homes, report: plan.report, tails, observe, epoch, offset, handing_over })
+        Ok(Journey {
+            threads,
+            handles,
+            homes,
+            report: plan.report,
+            tails,
+            observe,
+            epoch,
+            offset,
+            handing_over,
+        })
     }
 
     /// The epoch under which this process writes feeds. The first who asks has the store give one out, durably.

@@ -9,6 +9,7 @@ use flare_core::operations::ClusterColour;
 use flare_core::steps::{Seen, Step};
 use flare_core::telemetry::TelemetryView;
 use flare_core::version::Version;
+use flare_model::access::{Need, Scope};
 use flare_model::duration::HumanDuration;
 use flare_model::time::Timestamp;
 use http::StatusCode;
@@ -47,10 +48,12 @@ struct NodeView {
     cluster: ClusterView,
     /// How many nodes are live.
     nodes: u64,
-    /// Units of work.
-    units: UnitsView,
-    /// How much happens.
-    rates: RatesView,
+    /// Units of work, of all accounts: for whoever may see the whole node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    units: Option<UnitsView>,
+    /// How much happens, in all accounts: for whoever may see the whole node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rates: Option<RatesView>,
     /// How many consumers there are.
     consumers: u64,
     /// How many resources there are.
@@ -136,10 +139,11 @@ pub async fn handle(State(app): AppState, By(by): By) -> Result<Response, ApiErr
     let (health, counted) = tokio::join!(app.health_now(), counting);
     let mut lanes = counted.ok().and_then(Result::ok);
     if let Some(lanes) = lanes.as_mut().filter(|_| app.access.is_some()) {
-        let own = app.registry.resources_for(&by, 0, usize::MAX).entries.into_iter();
+        let own = app.registry.all_tracked().into_iter();
         let own: HashSet<_> = own.filter(|one| by.sees_whole(one)).map(|one| one.number).collect();
         lanes.retain(|lane| own.contains(&lane.lane.resource));
     }
+    let sees_node = by.has(Need::Node(&[Scope::Read]));
     let now = app.clock.now();
     let uptime = Duration::from_secs(app.clock.monotonic().as_secs());
     let own = app.own_stats();
@@ -154,17 +158,17 @@ pub async fn handle(State(app): AppState, By(by): By) -> Result<Response, ApiErr
         node: own.node,
         cluster: ClusterView { name: health.name, status: health.status, leader: health.leader },
         nodes: health.nodes.live,
-        units: UnitsView { running: own.units, total: health.units.total },
-        rates: RatesView {
+        units: sees_node.then_some(UnitsView { running: own.units, total: health.units.total }),
+        rates: sees_node.then_some(RatesView {
             accepted_per_second: own.accepted_per_second,
             deliveries_per_second: own.deliveries_per_second,
-        },
+        }),
         consumers: app.registry.consumers_for(&by, 0, 0).total as u64,
         resources,
         subscriptions,
         documents: lanes.as_ref().map(|lanes| lanes.iter().map(|lane| lane.documents).sum()),
         tombstones: lanes.as_ref().map(|lanes| lanes.iter().map(|lane| lane.tombstones).sum()),
-        telemetry: app.telemetry.as_ref().map(|telemetry| telemetry.view()),
+        telemetry: app.telemetry.as_ref().filter(|_| sees_node).map(|telemetry| telemetry.view()),
     };
     Ok(body::answer(StatusCode::OK, &view))
 }

@@ -8,6 +8,7 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use flare_core::operations::{App, Owner};
+use flare_model::access::Caller;
 use flare_model::cluster::NodeId;
 use flare_model::ids::{ResourceId, SubscriptionId};
 use http::{Method, StatusCode, Uri};
@@ -94,7 +95,15 @@ pub async fn forward(State(app): AppState, request: Request, next: Next) -> Resp
         let detail = "only nodes of this cluster send requests on (cluster.token)";
         return ApiError::new(StatusCode::FORBIDDEN, "Not allowed", detail).into_response();
     }
-    match About::of(request.method(), request.uri()) {
+    let about = About::of(request.method(), request.uri());
+    let caller = request.extensions().get::<Caller>().cloned();
+    if let About::Subscription(_, id) | About::Status(_, id) = &about
+        && is_hidden(&app, caller.as_ref(), id).await
+    {
+        // Nor is it said of it whether anybody serves it.
+        return next.run(request).await;
+    }
+    match about {
         About::Anything => next.run(request).await,
         About::Resource(resource) => {
             let known = app.registry.tracked(&resource).is_some();
@@ -146,6 +155,16 @@ pub async fn forward(State(app): AppState, request: Request, next: Next) -> Resp
 async fn within_patience(app: &App, node: &NodeId, address: &str, asked: Request) -> Option<Response> {
     let answer = tokio::time::timeout(PATIENCE, relay(app, node, address, asked)).await.ok()?.ok()?;
     (answer.status() != StatusCode::SERVICE_UNAVAILABLE).then_some(answer)
+}
+
+/// Whether a subscription is there, and not for whoever asks. Without authentication everything is there for everybody.
+async fn is_hidden(app: &App, caller: Option<&Caller>, id: &SubscriptionId) -> bool {
+    let Some(caller) = caller else { return false };
+    if app.registry.subscription_by_id(id).is_none() {
+        // Where the store does not answer, its owner is asked for as ever.
+        let _ = app.follow_catalog().await;
+    }
+    app.registry.subscription_by_id(id).is_some() && app.registry.subscription_for(caller, id).is_none()
 }
 
 /// Has a request handled, once it was looked whether another node has created what is not known here. Whether it is known afterwards

@@ -21,7 +21,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use super::{FORWARDED_BY, NODE, TOKEN};
+use super::{FORWARDED_BY, FORWARDED_FOR, NODE, TOKEN};
+use crate::debug::Peer;
 use crate::error::ApiError;
 
 /// How long a connection to another node may take to open.
@@ -114,6 +115,12 @@ fn rewritten(app: &App, authority: &Authority, request: Request<Body>) -> Result
     OURS.iter().for_each(|name| drop(head.headers.remove(name)));
     head.headers.insert(HOST, HeaderValue::from_str(authority.as_str()).map_err(wrong)?);
     head.headers.insert(FORWARDED_BY, HeaderValue::from_str(app.about.node.as_str()).map_err(wrong)?);
+    head.headers.remove(FORWARDED_FOR);
+    if let Some(Peer(address)) = head.extensions.get::<Peer>() {
+        let address = address.to_canonical().to_string();
+        head.headers.insert(FORWARDED_FOR, HeaderValue::from_str(&address).map_err(wrong)?);
+    }
+    head.headers.remove(TOKEN);
     if let Some(token) = app.config.cluster.token.reveal() {
         let mut token = HeaderValue::from_str(token).map_err(wrong)?;
         token.set_sensitive(true);

@@ -1,10 +1,12 @@
 //! Quotas: what an account may have and send. Whoever has none pays nothing for it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use flare_model::access::{Account, Caller, Quotas};
 use flare_model::document::{Intent, Outcome, Write};
+use flare_model::ids::LaneId;
 use flare_provider::ProviderError;
 
 use crate::access::{Begun, Tenant};
@@ -57,14 +59,9 @@ impl App {
         tenant: &Tenant,
         drafts: Vec<Draft>,
     ) -> Result<Vec<Result<Outcome, NotAccepted>>, ProviderError> {
-        if tenant.must_count(self.clock.monotonic()) {
-            self.count_documents(tenant).await?;
-        }
         let mut begun = Begun::new(tenant);
-        let mut fitting = Vec::with_capacity(drafts.len());
-        for draft in &drafts {
-            fitting.push(self.fits(&mut begun, draft.write()).await?);
-        }
+        let writes: Vec<&Write> = drafts.iter().map(Draft::write).collect();
+        let fitting = self.fitting(&mut begun, tenant, &writes).await?;
         let fits = drafts.into_iter().zip(&fitting).filter(|(_, fits)| **fits);
         let fits: Vec<Draft> = fits.map(|(draft, _)| draft).collect();
         let committed = if fits.is_empty() { Vec::new() } else { self.commit_all(fits).await? };
@@ -78,17 +75,41 @@ impl App {
         Ok(fitting.iter().map(answer).collect())
     }
 
-    /// Whether a write leaves an account with as many documents as it may have.
-    async fn fits(&self, begun: &mut Begun<'_>, write: &Write) -> Result<bool, ProviderError> {
-        Ok(match &write.intent {
-            Intent::Delete { .. } => true,
-            Intent::Put { .. } if begun.one() => true,
-            // Only one that is there already may change.
-            Intent::Put { .. } => {
-                let found = self.store.documents.get(write.lane, &write.url).await?;
-                found.is_some_and(|document| !document.row.deleted)
+    /// Which writes are not one document too many. Those that may be new are begun.
+    async fn fitting(
+        &self,
+        begun: &mut Begun<'_>,
+        tenant: &Tenant,
+        writes: &[&Write],
+    ) -> Result<Vec<bool>, ProviderError> {
+        if tenant.must_count(self.clock.monotonic()) {
+            self.count_documents(tenant).await?;
+        }
+        let mut fitting: Vec<bool> =
+            writes.iter().map(|write| matches!(write.intent, Intent::Delete { .. }) || begun.one()).collect();
+        if fitting.iter().all(|fits| *fits) {
+            return Ok(fitting);
+        }
+        // Room was kept for some that are there already: it is for those that are not, in their order. Whatever is there may
+        // change, and so may what one before has made.
+        begun.none();
+        let mut there: HashSet<(LaneId, &str)> = HashSet::new();
+        for (write, fits) in writes.iter().zip(&mut fitting) {
+            if matches!(write.intent, Intent::Delete { .. }) {
+                continue;
             }
-        })
+            let known = (write.lane, &*write.url);
+            *fits = there.contains(&known) || self.is_live(write).await? || begun.one();
+            if *fits {
+                there.insert(known);
+            }
+        }
+        Ok(fitting)
+    }
+
+    async fn is_live(&self, write: &Write) -> Result<bool, ProviderError> {
+        let found = self.store.documents.get(write.lane, &write.url).await?;
+        Ok(found.is_some_and(|document| !document.row.deleted))
     }
 
     /// How many of so many messages of a consumer its account may have stored in this second. None: after so long it may have one.
@@ -112,17 +133,9 @@ impl App {
         let Some(tenant) = tenant.filter(|tenant| tenant.stored.quotas.documents.is_some()) else {
             return Ok(Fitting { committed: self.store.documents.commit(writes).await?, full: None });
         };
-        if tenant.must_count(self.clock.monotonic()) {
-            self.count_documents(&tenant).await?;
-        }
         let mut begun = Begun::new(&tenant);
-        let mut fitting = 0;
-        for write in &writes {
-            if !self.fits(&mut begun, write).await? {
-                break;
-            }
-            fitting += 1;
-        }
+        let each = self.fitting(&mut begun, &tenant, &writes.iter().collect::<Vec<_>>()).await?;
+        let fitting = each.iter().take_while(|fits| **fits).count();
         let full = (fitting < writes.len()).then(|| detail_of(&tenant));
         writes.truncate(fitting);
         let committed = match writes.is_empty() {

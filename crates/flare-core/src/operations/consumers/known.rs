@@ -10,7 +10,7 @@ use flare_provider::{Entity, EntityKind, ProviderError};
 
 use crate::operations::{App, corrupt};
 use crate::registry::Consumer;
-use crate::sealing;
+use crate::sealing::{self, Unknowable};
 
 impl App {
     /// Reads all consumers again, and says which there are; the caller holds the catalog, or is the first to use it.
@@ -46,12 +46,17 @@ impl App {
         entity: &Entity,
     ) -> Result<Arc<Consumer>, ProviderError> {
         let id = ResourceId::new(entity.id.as_str());
-        let (stored, closed) = sealing::consumer_from_rest(&self.vault, &id, &entity.body)
-            .map_err(|why| corrupt(entity, &why))?;
-        if let Some(closed) = closed {
-            // Not a reason to know nothing of it: its source refuses the word that stands for them, and says so.
-            tracing::error!(consumer.id = %id, error = %closed, "the credentials of a consumer cannot be opened");
-        }
+        let stored = match sealing::consumer_from_rest(&self.vault, &id, &entity.body) {
+            Ok(stored) => stored,
+            Err(Unknowable::Closed(stored, closed)) if self.config.auth.discard_lost_secrets => {
+                tracing::warn!(
+                    consumer.id = %id, error = %closed,
+                    "the credentials of a consumer cannot be opened; it is not read until they are given again"
+                );
+                *stored
+            }
+            Err(why) => return Err(corrupt(entity, &why)),
+        };
         let settings = stored.check(&id).map_err(|why| corrupt(entity, &why))?;
         let number = ResourceNumber(entity.number);
         let resource = Resource::of_consumer(id, number, settings, entity.lanes, stored.created_at);

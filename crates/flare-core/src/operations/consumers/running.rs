@@ -133,7 +133,7 @@ impl App {
         let mut wanted: HashMap<ResourceId, (Arc<Consumer>, u64)> = HashMap::new();
         let mut again = false;
         for consumer in self.registry.consumers() {
-            if consumer.stored.paused_since.is_some() || self.stop.is_cancelled() {
+            if consumer.stored.paused_since.is_some() || consumer.is_closed() || self.stop.is_cancelled() {
                 continue;
             }
             let epoch = match self.member.is_some() {

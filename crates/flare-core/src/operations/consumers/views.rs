@@ -96,6 +96,10 @@ impl From<Failed> for FailedView {
     }
 }
 
+/// Why a consumer is not read whose credentials cannot be opened.
+const LOST: &str =
+    "its credentials are lost with the key that sealed them: PUT the consumer with them once more";
+
 /// How a consumer fares.
 struct Fares {
     status: &'static str,
@@ -204,6 +208,11 @@ impl App {
 fn fares(consumer: &Consumer, now: &Now) -> Fares {
     match consumer.stored.paused_since {
         Some(since) => Fares { status: "paused", since, reason: None },
+        None if consumer.is_closed() => Fares {
+            status: Condition::Disabled.as_str(),
+            since: consumer.stored.updated_at,
+            reason: Some(LOST.to_owned()),
+        },
         None => Fares {
             status: now.condition.as_str(),
             since: now.since.unwrap_or(consumer.stored.updated_at),

@@ -15,7 +15,7 @@ use crate::support::{Api, Flare, Receiver, Setup, document_url, left_out, minima
 pub const LEASE: Duration = Duration::from_secs(3);
 
 /// Any key, the same for all.
-const KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+pub const KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 
 /// Where nodes find each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,10 @@ impl Nodes {
 
     /// The same, with authentication; [`Nodes::api`] asks as the operator.
     pub async fn start_guarded(names: &[&'static str]) -> Option<Nodes> {
-        Nodes::start_as(Setup::default().guarded(), names, By::Postgresql).await
+        let setup = Setup::default()
+            .guarded()
+            .with("FLARE_CLUSTER_TOKEN", "shared-by-the-nodes-of-one-test-0123456789");
+        Nodes::start_as(setup, names, By::Postgresql).await
     }
 
     async fn start_as(setup: Setup, names: &[&'static str], by: By) -> Option<Nodes> {
@@ -97,6 +100,11 @@ impl Nodes {
     pub async fn add(&mut self, name: &'static str) {
         let flare = self.setup.clone().with("FLARE_CLUSTER_NODE", name).start().await;
         self.flares.insert(name, flare);
+    }
+
+    /// How its nodes are started.
+    pub fn setup(&self) -> Setup {
+        self.setup.clone()
     }
 
     pub fn api(&self, name: &str) -> Api {

@@ -10,7 +10,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
-use crate::support::{Receiver, Request, Setup, Story, document_url, store_is_durable, until_true};
+use crate::bridge::{page, poll_orders, until_status};
+use crate::support::{
+    Receiver, Request, Setup, Story, document_url, minimal_resource, store_is_durable, until_true,
+};
 
 async fn flare(words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flare"));
@@ -258,4 +261,80 @@ async fn a_key_is_rotated_and_everything_works_as_before() {
         "it goes on with the key it had begun with"
     );
     insist(&flare(&["doctor", "--data", text(&data)]).await, 0, &["is sound"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_polled_with_credentials_is_sealed_anew_with_the_rest() {
+    if !store_is_durable() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let origin = Receiver::start().await;
+    origin.answer(|_| page(None, &json!({"orders": []})));
+    let mut node = Setup::default().data(&data).start().await;
+    let headers = json!({"headers": {"Authorization": ["Bearer kept"]}});
+    let path = poll_orders(node.api(), &origin, headers, json!({})).await;
+    origin.wait_for(1).await;
+    assert!(node.stop().await.success());
+    let sealed_anew = "0 subscriptions and 1 consumers are sealed anew";
+    insist(&flare(&["key", "rotate", "--data", text(&data)]).await, 0, &[sealed_anew]);
+    let doctor = ["doctor", "--data", text(&data)];
+    insist(&flare(&doctor).await, 0, &["is sound"]);
+    node.restart().await;
+    let asked = origin.count();
+    let told = origin.wait_for(asked + 1).await;
+    assert_eq!(told[asked].header("authorization"), "Bearer kept");
+
+    // The key is lost: that is said, and nothing is asked with the word that stands for what is gone.
+    assert!(node.stop().await.success());
+    std::fs::write(data.join("secret.key"), STANDARD.encode([1; 32])).unwrap();
+    insist(&flare(&doctor).await, 1, &["consumer con_", "its source cannot be opened"]);
+    let start = ["start", "--addr", "127.0.0.1:0", "--data", text(&data)];
+    insist(&flare(&start).await, 4, &["consumer con_", "put the former key back"]);
+    let asked = origin.count();
+    let lost = Setup::default().data(&data).with("FLARE_AUTH_DISCARD_LOST_SECRETS", "true").start().await;
+    let status = until_status(lost.api(), &path, "it is not read", |status| status["status"] == "disabled");
+    assert!(status.await["reason"].as_str().expect("why").contains("credentials are lost"));
+    let again = json!({
+        "source": {
+            "type": "http.poll", "url": origin.url("/orders"), "interval": "1s", "items": "orders",
+            "headers": {"Authorization": ["[redacted]"]},
+        },
+        "payload": {"id": "id", "revision": {"field": "rev"}},
+    });
+    lost.api().send("PUT", &path, &[], again.to_string()).await.refused(400, &["none is"]);
+    let again = again.to_string().replace("[redacted]", "Bearer new");
+    lost.api().send("PUT", &path, &[], again).await.expect(200);
+    let told = origin.wait_for(asked + 1).await;
+    assert_eq!(told[asked].header("authorization"), "Bearer new", "nothing was asked before");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_finds_what_a_node_could_not_read() {
+    if !store_is_durable() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let mut node = Setup::default().guarded().data(&data).start().await;
+    let operator = node.operator();
+    operator.post("/accounts", &json!({"name": "acme"})).await.expect(201);
+    operator.post("/tokens", &json!({"name": "shop", "scopes": ["read"]})).await.expect(201);
+    operator.post("/resources", &minimal_resource()).await.expect(201);
+    assert!(node.stop().await.success());
+    let doctor = ["doctor", "--data", text(&data)];
+    insist(&flare(&doctor).await, 0, &["is sound"]);
+    let database = rusqlite::Connection::open(data.join("flare.db")).unwrap();
+    for kind in ["account", "token", "resource"] {
+        let body: String = database
+            .query_row("SELECT body FROM entities WHERE kind = ?1", [kind], |row| row.get(0))
+            .unwrap();
+        let write = "UPDATE entities SET body = ?2 WHERE kind = ?1";
+        database.execute(write, (kind, "{\"of\":")).unwrap();
+        insist(&flare(&doctor).await, 1, &[&format!("{kind} "), "cannot be read"]);
+        database.execute(write, (kind, body)).unwrap();
+    }
+    drop(database);
+    insist(&flare(&doctor).await, 0, &["is sound"]);
 }

@@ -23,7 +23,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName}
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 
-use crate::support::{Certificates, Flare, Setup, document_url, minimal_resource, until};
+use crate::support::{Certificates, Flare, OPERATOR, Setup, document_url, minimal_resource, until};
 
 /// Whoever connects.
 pub struct Visitor<'c> {
@@ -147,6 +147,22 @@ async fn the_api_speaks_both_versions_of_tls_and_of_http() {
     let metrics =
         sender.clone().send_request(listed).await.unwrap().into_body().collect().await.unwrap().to_bytes();
     assert!(String::from_utf8_lossy(&metrics).contains("flare_documents"), "a whole answer comes");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_signs_in_over_tls_has_a_cookie_for_nothing_else() {
+    let certificates = Certificates::new();
+    let flare = with_tls(&certificates).guarded().start().await;
+    let mut sender = Visitor::new(&certificates).multiplex(flare.addr()).await;
+    let form = Request::post(format!("https://{}/ui/sign-in", flare.addr()));
+    let form = form.header("sec-fetch-site", "same-origin");
+    let form = form.body(Full::new(format!("token={OPERATOR}").into())).unwrap();
+    let answer = sender.send_request(form).await.unwrap();
+    assert_eq!(answer.status(), 303);
+    let cookie = answer.headers()["set-cookie"].to_str().unwrap();
+    for part in ["Secure", "HttpOnly", "SameSite=Strict"] {
+        assert!(cookie.contains(part), "{cookie}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -79,6 +79,13 @@ async fn documents_are_counted_and_those_that_are_there_may_change() {
     );
     assert!(told[1]["error"]["detail"].as_str().unwrap().contains("quota documents"), "{told:?}");
     assert_eq!(acme.remove(&document_url(1)).await, "deleted");
+    // What is there takes nothing of the room that there is, and what a line has made may change in the next.
+    let lines = line(2, 3) + &line(3, 3) + &line(6, 1) + &line(6, 2) + &line(7, 1);
+    let bulk = acme.send("POST", "/documents", &[], lines).await.expect(200);
+    let told = String::from_utf8_lossy(&bulk.body).into_owned();
+    let outcomes: Vec<bool> = told.lines().map(|line| line.contains("\"outcome\"")).collect();
+    assert_eq!(outcomes, [true, true, true, true, false], "{told}");
+    assert_eq!(acme.remove(&document_url(6)).await, "deleted");
     assert_eq!(put(4, 1).await.expect(202).header("flare-outcome"), "created");
     put(1, 9).await.refused(403, &["quota documents"]);
 }
