@@ -144,8 +144,10 @@ pub async fn reseal(store: &Store, vault: &Vault) -> anyhow::Result<Resealed> {
 fn resealed_consumer(vault: &Vault, entity: &Entity) -> anyhow::Result<Option<Entity>> {
     let id = ResourceId::new(entity.id.as_str());
     let raw: StoredConsumer = serde_json::from_str(&entity.body)?;
-    if raw.sealed.is_none_or(|sealed| vault.is_of_present_key(&sealed)) {
-        return Ok(None);
+    match &raw.sealed {
+        Some(sealed) if vault.is_of_present_key(sealed) => return Ok(None),
+        None if !has_credentials(&raw.draft.source.endpoint()) => return Ok(None),
+        _ => {}
     }
     let stored =
         consumer_from_rest(vault, &id, &entity.body).map_err(|why| anyhow::anyhow!("{id}: {why}"))?;
@@ -174,22 +176,6 @@ async fn resealed(store: &Store, vault: &Vault, entity: &Entity) -> anyhow::Resu
         keys = keys_at_rest(vault, &check(&stored.draft, &parent_of(&parent)?, &Limits::none())?);
     }
     Ok(Some(Entity { body: at_rest(vault, &id, &stored), keys, ..entity.clone() }))
-}
-
-/// A consumer under the present key; nothing where it is, or has nothing to seal.
-fn resealed_consumer(vault: &Vault, entity: &Entity) -> anyhow::Result<Option<Entity>> {
-    let id = ResourceId::new(entity.id.as_str());
-    let raw: StoredConsumer = serde_json::from_str(&entity.body)?;
-    match &raw.sealed {
-        Some(sealed) if vault.is_of_present_key(sealed) => return Ok(None),
-        None if !has_credentials(&raw.draft.source.endpoint()) => return Ok(None),
-        _ => {}
-    }
-    let (stored, closed) = consumer_from_rest(vault, &id, &entity.body)?;
-    if let Some(closed) = closed {
-        anyhow::bail!("{id}: {closed}");
-    }
-    Ok(Some(Entity { body: consumer_at_rest(vault, &id, &stored), ..entity.clone() }))
 }
 
 /// What a subscription or producer follows, as far as its settings are checked by it.
