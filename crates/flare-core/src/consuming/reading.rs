@@ -56,10 +56,18 @@ enum Broken {
 impl Reading {
     /// Reads until it is told to stop or there is nothing more. It stops between batches: what was given out is stored first.
     pub async fn run(mut self, mut unit: Unit) -> Ended {
+        let ended = self.read(&mut unit).await;
+        if ended == Ended::Told {
+            unit.rest().await;
+        }
+        ended
+    }
+
+    async fn read(&mut self, unit: &mut Unit) -> Ended {
         let mut failures = 0;
         loop {
-            let ended = match self.open(&unit).await {
-                Ok(stream) => self.follow(stream, &mut unit, &mut failures).await,
+            let ended = match self.open(unit).await {
+                Ok(stream) => self.follow(stream, unit, &mut failures).await,
                 Err(error) => Broken::Bridge(error),
             };
             let error = match ended {

@@ -18,8 +18,10 @@ use super::reading::{Ended, Reading};
 use super::unit::{Stopped, Unit};
 use super::{Tools, backoff};
 
-/// How often partitions are looked for, and how far behind they are.
+/// How often partitions are looked for, and how far behind they are; and how soon for the second time, so that whoever asks hears early
+/// how much waits.
 const LOOK: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(1);
 
 /// How long the answer to how far behind a partition is may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -62,7 +64,7 @@ impl Run {
             return self.poll(poll).await;
         }
         let mut readers = Readers::default();
-        let (mut failures, mut source) = (0, None);
+        let (mut failures, mut source, mut pause) = (0, None, SOON);
         loop {
             let found = self.find(&settings.source, &mut source).await;
             let wait = match found {
@@ -74,7 +76,7 @@ impl Run {
                     {
                         return ended;
                     }
-                    LOOK
+                    std::mem::replace(&mut pause, LOOK)
                 }
                 Err(error) => {
                     failures += 1;

@@ -83,6 +83,8 @@ pub struct Unit {
     comes_again: bool,
     /// What is durable, and what was counted since.
     pub progress: Progress,
+    /// Whether something was counted since.
+    unwritten: bool,
 }
 
 impl Unit {
@@ -113,6 +115,7 @@ impl Unit {
             epoch,
             comes_again,
             progress,
+            unwritten: false,
         })
     }
 
@@ -137,10 +140,19 @@ impl Unit {
         Ok(())
     }
 
-    /// So many of its messages need not come again.
+    /// So many of its messages need not come again. That is durable with whatever is written next.
     pub fn acknowledged(&mut self, messages: usize) {
         self.progress.counted.acknowledged += messages as u64;
+        self.unwritten |= messages > 0;
         self.board.put(&self.partition, self.epoch, &self.progress, None);
+    }
+
+    /// It is not read here any more. What was counted since the last writing is written down; where that fails nobody is told more than
+    /// was known before.
+    pub async fn rest(&mut self) {
+        if self.unwritten {
+            let _ = self.advance(Vec::new()).await;
+        }
     }
 
     /// Stores messages, in order, and answers what became of each. `position` is where reading goes on after them. When this fails,

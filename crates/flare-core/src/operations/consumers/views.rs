@@ -135,6 +135,7 @@ impl App {
         let list = ListLetters { consumer: consumer.resource.number, after: 0, offset: 0, limit: 0 };
         let (dead_letters, _) = self.store.intake.letters(list).await?;
         let failures = now.partitions.values().filter_map(|part| part.progress.last_failure.clone());
+        let failures = failures.chain(now.not_found.clone());
         let name = node.as_ref().map(NodeId::to_string);
         let units = now.partitions.iter().map(|(partition, part)| ConsumerUnitView {
             unit: format!("consumer/{id}/{partition}"),
@@ -187,7 +188,7 @@ impl App {
         let (condition, since, reason) = worst.map_or((Condition::Preparing, None, None), |part| {
             (part.progress.condition, part.progress.since, part.why.clone())
         });
-        Ok(Now { condition, since, reason, partitions, rate: 0.0 })
+        Ok(Now { condition, since, reason, partitions, not_found: None, rate: 0.0 })
     }
 
     /// The node that reads a consumer.
