@@ -256,6 +256,21 @@ impl Stream for Pulling {
         }
         Ok(())
     }
+
+    async fn leave(&mut self) {
+        while let Some(Some(came)) = self.subscriber.next().now_or_never() {
+            if self.take(came).await.is_err() {
+                return;
+            }
+        }
+        for subject in std::mem::take(&mut self.open).values() {
+            if self.say(subject, "-NAK".to_owned()).await.is_err() {
+                return;
+            }
+        }
+        // What could not be sent comes again in its time.
+        let _ = self.client.flush().await;
+    }
 }
 
 #[cfg(test)]

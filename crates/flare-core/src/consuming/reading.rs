@@ -114,7 +114,11 @@ impl Reading {
             let most = self.tools.batch.min(BYTES / self.size.max(1)).max(1);
             let batch = tokio::select! {
                 biased;
-                () = self.stop.cancelled() => return Broken::Ended(Ended::Told),
+                () = self.stop.cancelled() => {
+                    // Whatever is not given back by then comes again by itself.
+                    let _ = tokio::time::timeout(KEEP, stream.leave()).await;
+                    return Broken::Ended(Ended::Told);
+                }
                 batch = stream.next(most) => batch,
             };
             let messages = match batch {

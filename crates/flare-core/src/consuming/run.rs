@@ -133,8 +133,11 @@ impl Run {
         let listed: BTreeMap<&str, &Partition> =
             partitions.iter().map(|partition| (partition.id.as_str(), partition)).collect();
         for partition in partitions {
-            let over =
-                |before: &String| readers.over.contains(before) || !listed.contains_key(before.as_str());
+            // One that is not listed any more may still be read.
+            let over = |before: &String| {
+                let is_known = listed.contains_key(before.as_str()) || readers.running.contains(before);
+                readers.over.contains(before) || !is_known
+            };
             let begun = readers.running.contains(&partition.id) || readers.over.contains(&partition.id);
             if begun || !partition.after.iter().all(over) {
                 continue;

@@ -105,6 +105,8 @@ impl Unit {
                 Stopped::Store(ProviderError::new(ErrorKind::Corrupt, "intake.take", detail))
             })?,
         };
+        let settings = resource.consumer().expect("only consumers are read");
+        progress.reads(&settings.draft.source.place());
         progress.turns(Condition::Preparing, tools.clock.now(), None);
         board.put(partition, epoch, &progress, None);
         Ok(Unit {
@@ -142,6 +144,9 @@ impl Unit {
 
     /// So many of its messages need not come again. That is durable with whatever is written next.
     pub fn acknowledged(&mut self, messages: usize) {
+        if !self.comes_again {
+            return;
+        }
         self.progress.counted.acknowledged += messages as u64;
         self.unwritten |= messages > 0;
         self.board.put(&self.partition, self.epoch, &self.progress, None);
@@ -188,6 +193,10 @@ impl Unit {
             });
         }
         next.position = position.or(next.position);
+        if !self.comes_again {
+            // A position says so by itself.
+            next.counted.acknowledged += messages.len() as u64;
+        }
         let before = std::mem::replace(&mut self.progress, next);
         if let Err(error) = self.advance(letters).await {
             self.progress = before;

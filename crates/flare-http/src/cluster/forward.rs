@@ -8,6 +8,7 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use flare_core::operations::{App, Owner};
+use flare_model::cluster::NodeId;
 use flare_model::ids::{ResourceId, SubscriptionId};
 use http::{Method, StatusCode, Uri};
 
@@ -30,6 +31,8 @@ enum About {
     Entry(SubscriptionId),
     /// How a subscription stands: what is recorded will do where its owner does not answer.
     Status(ResourceId, SubscriptionId),
+    /// How a consumer stands: what its reader recorded will do where that does not answer.
+    Consumer(ResourceId),
     /// A subscription, which has an owner.
     Subscription(Option<ResourceId>, SubscriptionId),
 }
@@ -68,6 +71,7 @@ impl About {
                 let resource = ResourceId::new(decoded(resource));
                 About::Subscription(Some(resource), SubscriptionId::new(decoded(id)))
             }
+            ["consumers", id, "status"] if page.is_none() => About::Consumer(ResourceId::new(decoded(id))),
             ["resources" | "consumers", resource, ..] if *resource != "new" => {
                 About::Resource(ResourceId::new(decoded(resource)))
             }
@@ -100,16 +104,17 @@ pub async fn forward(State(app): AppState, request: Request, next: Next) -> Resp
             let known = app.registry.subscription_by_id(&id).is_some();
             after_a_look(&app, known, request, next).await
         }
-        About::Status(resource, id) => match app.find_owner(Some(&resource), &id, forwarded).await {
-            Some(Owner::There(node, address)) => {
-                let (head, body) = request.into_parts();
-                let asked = Request::from_parts(head.clone(), body);
-                let answer = tokio::time::timeout(PATIENCE, relay(&app, &node, &address, asked)).await;
-                match answer {
-                    Ok(Ok(answer)) if answer.status() != StatusCode::SERVICE_UNAVAILABLE => answer,
-                    _ => next.run(Request::from_parts(head, Body::empty())).await,
+        About::Consumer(id) => {
+            let known = app.registry.tracked(&id).is_some();
+            match app.reader(&id) {
+                Owner::There(node, address) if known && !forwarded => {
+                    or_recorded(&app, &node, &address, request, next).await
                 }
+                _ => after_a_look(&app, known, request, next).await,
             }
+        }
+        About::Status(resource, id) => match app.find_owner(Some(&resource), &id, forwarded).await {
+            Some(Owner::There(node, address)) => or_recorded(&app, &node, &address, request, next).await,
             // A node that was asked by another says that it is not the one; otherwise what is recorded will do.
             Some(Owner::Nobody) if forwarded => nobody_serves(&id),
             _ => next.run(request).await,
@@ -122,6 +127,17 @@ pub async fn forward(State(app): AppState, request: Request, next: Next) -> Resp
             }
             Some(Owner::Nobody) => nobody_serves(&id),
         },
+    }
+}
+
+/// Has a node asked, and otherwise a request without a body handled here, by what is recorded.
+async fn or_recorded(app: &App, node: &NodeId, address: &str, request: Request, next: Next) -> Response {
+    let (head, body) = request.into_parts();
+    let asked = Request::from_parts(head.clone(), body);
+    let answer = tokio::time::timeout(PATIENCE, relay(app, node, address, asked)).await;
+    match answer {
+        Ok(Ok(answer)) if answer.status() != StatusCode::SERVICE_UNAVAILABLE => answer,
+        _ => next.run(Request::from_parts(head, Body::empty())).await,
     }
 }
 
@@ -162,6 +178,8 @@ mod tests {
         assert_eq!(about(Method::GET, "/consumers/con_1/producers/prd_1/leases"), producer);
         let status = About::Status(ResourceId::new("con_1"), SubscriptionId::new("prd_1"));
         assert_eq!(about(Method::GET, "/consumers/con_1/producers/prd_1/status"), status);
+        let read = About::Consumer(ResourceId::new("con_1"));
+        assert_eq!(about(Method::GET, "/consumers/con_1/status"), read);
         let consumer = About::Resource(ResourceId::new("con_1"));
         assert_eq!(about(Method::POST, "/consumers/con_1/producers"), consumer);
         let resource = About::Resource(ResourceId::new("res_1"));
