@@ -36,7 +36,7 @@ pub struct Seen {
     pub deadline: Option<Duration>,
     /// Since when there is no leader.
     pub leaderless_since: Option<Duration>,
-    /// Since when a node hands its units over, or has.
+    /// Since when a node hands its units over.
     pub draining_since: Option<Duration>,
     /// Since when two versions of Flare run.
     pub mixed_since: Option<Duration>,
@@ -235,7 +235,7 @@ impl Seen {
 
     fn look_at_nodes(&mut self, listed: &Snapshot, now: Duration) {
         let records = || listed.nodes.values().map(|found| &found.record);
-        let drains = records().any(|record| matches!(record.state, NodeState::Draining | NodeState::Drained));
+        let drains = records().any(|record| record.state == NodeState::Draining);
         self.draining_since = drains.then(|| self.draining_since.unwrap_or(now));
         let versions: BTreeSet<&str> = records().map(|record| record.version.as_str()).collect();
         self.mixed_since = (versions.len() > 1).then(|| self.mixed_since.unwrap_or(now));

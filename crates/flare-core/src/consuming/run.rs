@@ -148,8 +148,8 @@ impl Run {
             let unit = match taken.await {
                 Ok(unit) => unit,
                 Err(Stopped::Fenced) => return Some(Ended::Fenced),
-                Err(Stopped::Store(error)) => {
-                    self.board.finding(Condition::Failing, self.tools.clock.now(), Some(error.to_string()));
+                Err(stopped) => {
+                    self.board.finding(Condition::Failing, self.tools.clock.now(), Some(stopped.to_string()));
                     return None;
                 }
             };
@@ -197,9 +197,9 @@ impl Run {
                     return poll.run(unit).await;
                 }
                 Err(Stopped::Fenced) => return Ended::Fenced,
-                Err(Stopped::Store(error)) => {
+                Err(stopped) => {
                     failures += 1;
-                    self.board.finding(Condition::Failing, self.tools.clock.now(), Some(error.to_string()));
+                    self.board.finding(Condition::Failing, self.tools.clock.now(), Some(stopped.to_string()));
                 }
             }
             tokio::select! {

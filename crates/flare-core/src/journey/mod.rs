@@ -90,6 +90,9 @@ pub struct Journey {
     epoch: Epoch,
     /// What the threads were told of the clock, see [`Journey::clock_moved`].
     offset: AtomicI64,
+    /// Held while lanes go from one thread to another, and while threads are told of the clock: what one has recorded is
+    /// read by the next under the same clock.
+    handing_over: tokio::sync::RwLock<()>,
 }
 
 impl Journey {
@@ -136,7 +139,18 @@ impl Journey {
         let handles = parking_lot::Mutex::new(handles);
         let homes = Homes::default();
         let offset = AtomicI64::new(steps::offset(&*plan.clock));
-        Ok(Journey { threads, handles, homes, report: plan.report, tails, observe, epoch, offset })
+        let handing_over = tokio::sync::RwLock::default();
+        Ok(Journey {
+            threads,
+            handles,
+            homes,
+            report: plan.report,
+            tails,
+            observe,
+            epoch,
+            offset,
+            handing_over,
+        })
     }
 
     /// The epoch under which this process writes feeds. The first who asks has the store give one out, durably.
@@ -222,6 +236,7 @@ impl Journey {
         if by.unsigned_abs() < steps::LEAST.as_millis() as u64 {
             return;
         }
+        let _nothing_goes = self.handing_over.write().await;
         for thread in &self.threads {
             let _ = thread.send(Command::ClockMoved(offset)).await;
         }

@@ -1,7 +1,7 @@
 //! What is durable of a partition that is being read: how far, what was counted, and how often messages that could not be read
 //! were tried. Events come in; what follows for a message goes out. No I/O, no clock.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -140,8 +140,8 @@ pub struct Progress {
     /// How often unreadable messages were tried, by a hash of what they say. Bound: [`REMEMBERED`].
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     tries: BTreeMap<String, u32>,
-    /// What was given up lately, by the same hash, where the source says the same again and again. Bound: [`REMEMBERED`]. When full: the
-    /// oldest is forgotten, and is a dead letter once more if it is still said.
+    /// What was given up, by the same hash, where the source says the same again and again. Bound: [`REMEMBERED`]. When full: others of the
+    /// kind are neither tried nor kept, for they are said again.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     given_up: VecDeque<String>,
 }
@@ -199,6 +199,22 @@ impl Progress {
             self.given_up.pop_front();
         }
         self.given_up.push_back(key(payload));
+    }
+
+    /// Of a source that says the same again and again: whether one more that cannot be read may be tried, beside so many others of this
+    /// time. Otherwise a source that says enough of them would fill the store with dead letters.
+    pub fn may_try(&self, others: usize) -> bool {
+        self.given_up.len() + others < REMEMBERED
+    }
+
+    /// Of such a source: what it does not say any more need not be remembered. `said` is what it says that cannot be read.
+    pub fn forget_unsaid<'m>(&mut self, said: impl Iterator<Item = &'m [u8]>) {
+        if self.tries.is_empty() && self.given_up.is_empty() {
+            return;
+        }
+        let said: BTreeSet<String> = said.map(key).collect();
+        self.tries.retain(|key, _| said.contains(key));
+        self.given_up.retain(|key| said.contains(key));
     }
 
     /// Whether a message was given up before.
@@ -271,6 +287,19 @@ mod tests {
         progress.reads("others");
         assert_eq!((progress.position.as_deref(), progress.ended), (None, false));
         assert_eq!(progress.counted.accepted, 5);
+    }
+
+    #[test]
+    fn what_is_said_again_and_again_is_given_up_once_and_forgotten_when_it_is_not_said_any_more() {
+        let mut progress = Progress::default();
+        for number in 0..REMEMBERED {
+            assert!(progress.may_try(0));
+            progress.gave_up(number.to_string().as_bytes());
+        }
+        assert!(!progress.may_try(0) && progress.is_given_up(b"0"));
+        progress.forget_unsaid([b"0".as_slice(), b"new"].into_iter());
+        assert!(progress.is_given_up(b"0") && !progress.is_given_up(b"1"));
+        assert!(progress.may_try(REMEMBERED - 2) && !progress.may_try(REMEMBERED - 1));
     }
 
     #[test]

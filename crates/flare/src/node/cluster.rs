@@ -14,12 +14,15 @@ use flare_etcd::{Etcd, EtcdConfig, Login};
 use flare_model::cluster::NodeState;
 use flare_model::cluster::keys::{Load, NodeRecord, PROTOCOL};
 use flare_model::cluster::life::Settings;
-use flare_provider::{Cluster, Conflict, Doorbell};
+use flare_provider::{Cluster, Conflict, Doorbell, Entry};
 
 use super::engine::Engine;
 
 /// The key that says by which key secrets are sealed.
 const CANARY: &str = "canary";
+
+/// What coordinates nodes, and what rings for them.
+type Coordinator = (Arc<dyn Cluster>, Option<Arc<dyn Doorbell>>);
 
 /// What a node that is one of several is made of.
 pub struct Joined {
@@ -38,23 +41,7 @@ pub async fn join(
     vault: &Vault,
 ) -> anyhow::Result<Option<Joined>> {
     let name = config.cluster.name.as_str();
-    if config.coordination() == Coordination::Alone {
-        return Ok(None);
-    }
-    let etcd = etcd(config)?;
-    let asked = config.coordination() == Coordination::Postgresql || config.bell() == Bell::Postgresql;
-    let postgresql = asked.then(|| engine.coordination(name)).flatten();
-    let cluster: Option<Arc<dyn Cluster>> = match config.coordination() {
-        Coordination::Alone => None,
-        Coordination::Etcd => etcd.clone().map(|etcd| etcd as Arc<dyn Cluster>),
-        Coordination::Postgresql => postgresql.clone().map(|store| store as Arc<dyn Cluster>),
-    };
-    let cluster = cluster.context("there is nothing that could coordinate (provider.cluster)")?;
-    let doorbell: Option<Arc<dyn Doorbell>> = match config.bell() {
-        Bell::Poll => None,
-        Bell::Etcd => etcd.map(|etcd| etcd as Arc<dyn Doorbell>),
-        Bell::Postgresql => postgresql.map(|store| store as Arc<dyn Doorbell>),
-    };
+    let Some((cluster, doorbell)) = among_others(config, engine)? else { return Ok(None) };
     check_key(&*cluster, name, vault).await?;
     let (tenancy, lost) = Tenancy::new();
     let tenancy = Arc::new(tenancy);
@@ -71,6 +58,28 @@ pub async fn join(
     let poll = config.provider.postgresql.poll_interval;
     let membership = Membership { member, driver, orders, lost, doorbell, poll };
     Ok(Some(Joined { tenancy, membership }))
+}
+
+/// What coordinates nodes, and what rings for them; nothing for a node that is alone.
+fn among_others(config: &Config, engine: &Engine) -> anyhow::Result<Option<Coordinator>> {
+    if config.coordination() == Coordination::Alone {
+        return Ok(None);
+    }
+    let etcd = etcd(config)?;
+    let asked = config.coordination() == Coordination::Postgresql || config.bell() == Bell::Postgresql;
+    let postgresql = asked.then(|| engine.coordination(config.cluster.name.as_str())).flatten();
+    let cluster: Option<Arc<dyn Cluster>> = match config.coordination() {
+        Coordination::Alone => None,
+        Coordination::Etcd => etcd.clone().map(|etcd| etcd as Arc<dyn Cluster>),
+        Coordination::Postgresql => postgresql.clone().map(|store| store as Arc<dyn Cluster>),
+    };
+    let cluster = cluster.context("there is nothing that could coordinate (provider.cluster)")?;
+    let doorbell: Option<Arc<dyn Doorbell>> = match config.bell() {
+        Bell::Poll => None,
+        Bell::Etcd => etcd.map(|etcd| etcd as Arc<dyn Doorbell>),
+        Bell::Postgresql => postgresql.map(|store| store as Arc<dyn Doorbell>),
+    };
+    Ok(Some((cluster, doorbell)))
 }
 
 fn settings(config: &Config, about: &Identity) -> Settings {
@@ -124,6 +133,23 @@ fn etcd(config: &Config) -> anyhow::Result<Option<Arc<Etcd>>> {
         timeout: etcd.timeout,
     };
     Ok(Some(Arc::new(Etcd::new(options).context("reading provider.etcd")?)))
+}
+
+/// What was sealed is sealed by another key now: nodes that have it may join from here on, and those with the former may not.
+pub async fn replace_key(
+    config: &Config,
+    engine: &Engine,
+    former: &Vault,
+    present: &Vault,
+) -> anyhow::Result<()> {
+    let Some((cluster, _)) = among_others(config, engine)? else { return Ok(()) };
+    let key = format!("{}/{CANARY}", config.cluster.name.as_str());
+    let found = cluster.list(&key).await.context("asking the coordinator by which key secrets are sealed")?;
+    let is_former = |entry: &Entry| entry.key == key && entry.value == former.fingerprint().as_bytes();
+    let Some(entry) = found.into_iter().find(is_former) else { return Ok(()) };
+    let fingerprint = present.fingerprint().as_bytes().to_vec().into();
+    let put = cluster.put_if(&key, entry.version, fingerprint).await;
+    put.map(drop).context("telling the coordinator by which key secrets are sealed")
 }
 
 /// All nodes have to open what one of them sealed: the first leaves the fingerprint of its key, the others compare theirs.

@@ -6,6 +6,7 @@
 mod assignments;
 mod follow;
 mod health;
+mod lines;
 mod nodes;
 mod obey;
 mod owners;
@@ -27,6 +28,7 @@ pub use nodes::NodeView;
 pub use owners::{Owner, Shard};
 pub use stats::{NodeStats, StatsView};
 
+pub(in crate::operations) use lines::Lines;
 pub(in crate::operations) use nodes::Busy;
 pub(in crate::operations) use ring::{Announced, Ringing};
 

@@ -1,4 +1,4 @@
-//! Who serves a subscription, or reads a consumer: this node, another, or nobody yet.
+//! Who serves a subscription: this node, another, or nobody yet.
 
 use std::time::Duration;
 
@@ -53,28 +53,16 @@ impl App {
         if self.member.is_none() || self.journey.serves_all(subscription.number()) {
             return Owner::Here;
         }
-        self.elsewhere(&units::unit(subscription.id(), 0))
-    }
-
-    /// Who reads a consumer, as far as is known at this moment.
-    pub fn reader(&self, consumer: &ResourceId) -> Owner {
-        if self.member.is_none() || self.consuming.board(consumer).is_some() {
-            return Owner::Here;
-        }
-        self.elsewhere(&consumers::unit(consumer))
-    }
-
-    /// The other node that has a unit, if one has.
-    fn elsewhere(&self, unit: &UnitId) -> Owner {
         let seen = self.seen();
-        let Some((node, _)) = seen.owner(unit).filter(|(node, _)| *node != self.about.node) else {
+        let first = units::unit(subscription.id(), 0);
+        let Some((node, _)) = seen.owner(&first).filter(|(node, _)| *node != self.about.node) else {
             return Owner::Nobody;
         };
         let address = seen.snapshot.as_ref().and_then(|snapshot| snapshot.nodes.get(&node));
         address.map_or(Owner::Nobody, |found| Owner::There(node.clone(), found.record.address.clone()))
     }
 
-    /// Who serves a subscription, once somebody does, or it was waited for long enough. `here`: only this node will do. `None`: there is
+    /// The same, once somebody does, or it was waited for long enough. `here`: only this node will do. `None`: there is
     /// no such subscription, for all that the store knows.
     pub async fn find_owner(
         &self,
@@ -161,6 +149,14 @@ impl App {
         let (leader, ..) = seen.snapshot.as_ref()?.leader.clone()?;
         let address = self.address_of(&leader)?;
         (leader != self.about.node).then_some((leader, address))
+    }
+
+    /// Who reads a consumer, and how it is reached; nobody, if this node does or nobody.
+    pub fn reader_elsewhere(&self, id: &ResourceId) -> Option<(NodeId, String)> {
+        self.member.as_ref()?;
+        let (reader, _) = self.seen().owner(&consumers::unit(id))?;
+        let address = self.address_of(&reader)?;
+        (reader != self.about.node).then_some((reader, address))
     }
 
     /// All other members, and how they are reached.

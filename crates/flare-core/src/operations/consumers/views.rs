@@ -55,7 +55,7 @@ pub struct ConsumerStatusView {
     pub last_message_at: Option<Timestamp>,
     /// What went wrong last.
     pub last_failure: Option<FailedView>,
-    /// Another node reads it, and these are the numbers that it recorded last.
+    /// Another node reads it and does not answer: these are the numbers that it recorded last.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stale_numbers: bool,
 }
@@ -95,6 +95,10 @@ impl From<Failed> for FailedView {
         FailedView { at: failed.at, error: failed.error }
     }
 }
+
+/// Why a consumer is not read whose credentials cannot be opened.
+const LOST: &str =
+    "its credentials are lost with the key that sealed them: PUT the consumer with them once more";
 
 /// How a consumer fares.
 struct Fares {
@@ -217,6 +221,11 @@ impl App {
 fn fares(consumer: &Consumer, now: &Now) -> Fares {
     match consumer.stored.paused_since {
         Some(since) => Fares { status: "paused", since, reason: None },
+        None if consumer.is_closed() => Fares {
+            status: Condition::Disabled.as_str(),
+            since: consumer.stored.updated_at,
+            reason: Some(LOST.to_owned()),
+        },
         None => Fares {
             status: now.condition.as_str(),
             since: now.since.unwrap_or(consumer.stored.updated_at),

@@ -4,6 +4,7 @@
 mod gathered;
 mod guarded;
 mod moves;
-mod nodes;
+pub mod nodes;
+mod secure;
 mod shapes;
 mod together;
