@@ -56,11 +56,19 @@ enum Broken {
 impl Reading {
     /// Reads until it is told to stop or there is nothing more. It stops between batches: what was given out is stored first.
     pub async fn run(mut self, mut unit: Unit) -> Ended {
+        let ended = self.read(&mut unit).await;
+        if ended == Ended::Told {
+            unit.rest().await;
+        }
+        ended
+    }
+
+    async fn read(&mut self, unit: &mut Unit) -> Ended {
         let mut failures = 0;
         loop {
-            let ended = match self.open(&unit).await {
-                Ok(stream) => match self.begin(stream.began(), &mut unit).await {
-                    Ok(()) => self.follow(stream, &mut unit, &mut failures).await,
+            let ended = match self.open(unit).await {
+                Ok(stream) => match self.begin(stream.began(), unit).await {
+                    Ok(()) => self.follow(stream, unit, &mut failures).await,
                     Err(broken) => broken,
                 },
                 Err(error) => Broken::Bridge(error),
@@ -123,7 +131,11 @@ impl Reading {
             let most = self.tools.batch.min(BYTES / self.size.max(1)).max(1);
             let batch = tokio::select! {
                 biased;
-                () = self.stop.cancelled() => return Broken::Ended(Ended::Told),
+                () = self.stop.cancelled() => {
+                    // Whatever is not given back by then comes again by itself.
+                    let _ = tokio::time::timeout(KEEP, stream.leave()).await;
+                    return Broken::Ended(Ended::Told);
+                }
                 batch = stream.next(most) => batch,
             };
             let messages = match batch {

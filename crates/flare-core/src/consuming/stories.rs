@@ -199,6 +199,10 @@ async fn messages_become_documents_and_are_acknowledged_then() {
     assert_eq!(stage.tools.counted.lock().accepted, 4);
     reader.stop.cancel();
     assert_eq!(stage.tasks.join_next().await.expect("it ends").expect("well"), Ended::Told);
+    let readings = stage.store.intake.readings(stage.resource.number).await.expect("read");
+    let recorded: Progress =
+        serde_json::from_str(readings[0].progress.as_deref().expect("progress")).expect("JSON");
+    assert_eq!(recorded.counted.acknowledged, 6, "whoever asks while nobody reads hears of all");
 }
 
 #[tokio::test(start_paused = true)]
@@ -303,6 +307,16 @@ async fn a_queue_that_is_deleted_disables_its_consumer_until_it_is_there_again()
     stage.broker.set_away(false);
     stage.put(&[json!({"id": "a", "rev": 2})]);
     stage.until(&reader, "it goes on again", |now| counted(now).accepted == 2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_never_was_is_a_failure_that_is_shown() {
+    let mut stage = Stage::of("rabbitmq", by_revision()).await;
+    stage.broker.delete("orders");
+    let reader = stage.read().await;
+    let now = stage.until(&reader, "it is disabled", |now| now.condition == Condition::Disabled).await;
+    assert_eq!(now.not_found.map(|failed| failed.error), now.reason);
+    assert!(now.partitions.is_empty());
 }
 
 #[tokio::test(start_paused = true)]

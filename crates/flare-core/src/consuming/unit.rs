@@ -88,6 +88,8 @@ pub struct Unit {
     pub says_again: bool,
     /// What is durable, and what was counted since.
     pub progress: Progress,
+    /// Whether something was counted since.
+    unwritten: bool,
 }
 
 impl Unit {
@@ -108,6 +110,8 @@ impl Unit {
                 Stopped::Store(ProviderError::new(ErrorKind::Corrupt, "intake.take", detail))
             })?,
         };
+        let settings = resource.consumer().expect("only consumers are read");
+        progress.reads(&settings.draft.source.place());
         progress.turns(Condition::Preparing, tools.clock.now(), None);
         board.put(partition, epoch, &progress, None);
         Ok(Unit {
@@ -119,6 +123,7 @@ impl Unit {
             comes_again,
             says_again: false,
             progress,
+            unwritten: false,
         })
     }
 
@@ -155,10 +160,22 @@ impl Unit {
         allowed.map_err(|wait| wait.max(A_WHILE))
     }
 
-    /// So many of its messages need not come again.
+    /// So many of its messages need not come again. That is durable with whatever is written next.
     pub fn acknowledged(&mut self, messages: usize) {
+        if !self.comes_again {
+            return;
+        }
         self.progress.counted.acknowledged += messages as u64;
+        self.unwritten |= messages > 0;
         self.board.put(&self.partition, self.epoch, &self.progress, None);
+    }
+
+    /// It is not read here any more. What was counted since the last writing is written down; where that fails nobody is told more than
+    /// was known before.
+    pub async fn rest(&mut self) {
+        if self.unwritten {
+            let _ = self.advance(Vec::new()).await;
+        }
     }
 
     /// Stores messages, in order, and answers what became of each. `position` is where reading goes on after them. When this fails,
@@ -197,6 +214,10 @@ impl Unit {
             });
         }
         next.position = position.or(next.position);
+        if !self.comes_again {
+            // A position says so by itself.
+            next.counted.acknowledged += messages.len() as u64;
+        }
         let before = std::mem::replace(&mut self.progress, next);
         if let Err(error) = self.advance(letters).await {
             self.progress = before;

@@ -114,6 +114,9 @@ pub struct Failed {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Progress {
+    /// Which queue or stream the rest is about. One without it is about the one that its consumer reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
     /// After which message reading goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<String>,
@@ -153,6 +156,14 @@ pub enum Unread {
 }
 
 impl Progress {
+    /// It is about this queue or stream from now on: what another one was read up to, and that it is over, says nothing of this one.
+    pub fn reads(&mut self, place: &str) {
+        if self.place.as_deref().is_some_and(|before| before != place) {
+            (self.position, self.ended) = (None, false);
+        }
+        self.place = Some(place.to_owned());
+    }
+
     /// The number of a message by its order of arrival: it grows, also over the lives of the process and where the clock was set
     /// back, because the highest one is durable.
     pub fn arrive(&mut self, now: Timestamp) -> i64 {
@@ -264,6 +275,18 @@ mod tests {
         assert_eq!(progress.unread(b"one more", None, true, 5), Unread::GiveUp(1));
         progress.read(b"7");
         assert!(matches!(progress.unread(b"one more", None, true, 5), Unread::Again(_)));
+    }
+
+    #[test]
+    fn what_was_read_of_another_stream_says_nothing_of_this_one() {
+        let mut progress = Progress { position: Some("7".into()), ended: true, ..Progress::default() };
+        progress.reads("orders");
+        progress.reads("orders");
+        assert_eq!((progress.position.as_deref(), progress.ended), (Some("7"), true));
+        progress.counted.accepted = 5;
+        progress.reads("others");
+        assert_eq!((progress.position.as_deref(), progress.ended), (None, false));
+        assert_eq!(progress.counted.accepted, 5);
     }
 
     #[test]

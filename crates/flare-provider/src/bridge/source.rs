@@ -123,4 +123,8 @@ pub trait Stream: Send {
 
     /// What was given out is still being worked on: whatever would give it out again waits. To be called every few seconds.
     async fn keep(&mut self) -> BridgeResult<()>;
+
+    /// Nobody reads on: what was read ahead, or given out and not settled, is given back where it would otherwise be kept from others for a
+    /// while. Whoever calls waits some seconds at the most; what is not given back by then comes again in its time.
+    async fn leave(&mut self) {}
 }
