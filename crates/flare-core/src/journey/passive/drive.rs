@@ -72,6 +72,5 @@ impl Worker {
         let Some(drive) = self.passive(place).and_then(|passive| passive.drive.take()) else { return };
         let remaining = self.lagging(place).documents;
         drive.end(remaining);
-        self.rest_marks(place);
     }
 }

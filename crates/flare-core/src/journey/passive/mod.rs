@@ -115,21 +115,6 @@ impl Worker {
         }
     }
 
-    /// Marks that stand from something that was sent are taken back, once nothing is in flight but leases.
-    fn rest_marks(&mut self, place: Place) {
-        let Some(subscriber) = self.subscribers.get_mut(place) else { return };
-        if subscriber.needs_marks() || subscriber.in_flight > 0 {
-            return;
-        }
-        for lane in subscriber.lanes.numbers() {
-            let Some(slot) = self.subscribers.lane_mut(place, lane) else { continue };
-            if slot.in_flight == 0 && slot.leaving.is_none() {
-                slot.feed.pause();
-                self.record_what_changed(place, lane);
-            }
-        }
-    }
-
     /// Whether something of a subscription is on its way from the store or to it, so that there may be something to
     /// take in a moment.
     fn is_loading(&self, place: Place) -> bool {

@@ -102,7 +102,6 @@ impl Worker {
         for (taken, lease, to) in batches {
             self.lease_batch(place, taken, lease, to);
         }
-        self.rest_marks(place);
         if let Some(passive) = self.passive(place) {
             passive.serving = false;
         }
