@@ -156,6 +156,11 @@ impl Permits {
         self.uncalled.load(SeqCst) & !bit(thread) != 0
     }
 
+    /// How many other threads wait that were not called.
+    pub fn waiting_elsewhere(&self, thread: usize) -> u32 {
+        (self.uncalled.load(SeqCst) & !bit(thread)).count_ones()
+    }
+
     /// A thread has one out that it does not use just now. Whoever waits from now on finds it among
     /// [those with idle ones](Permits::idle_elsewhere); for who waits already, ask after this.
     pub fn idles(&self, thread: usize) {

@@ -461,14 +461,20 @@ impl Hosts {
         new
     }
 
-    /// Another thread waits for a connection, to this host or to any: one that is idle is to be closed.
+    /// Other threads wait for connections, to this host or to any: as many that are idle are to be closed. A call is heard
+    /// once, however many have called.
     pub fn called_for_idle(&mut self, key: Option<&Destination>) {
         let index = key.and_then(|key| self.index.get(key)).copied();
-        if key.is_some() && index.is_none() || self.dismiss_an_idle_courier(index) {
+        if key.is_some() && index.is_none() {
             return;
         }
         let permits = index.map_or(&self.caps.all, |index| &self.hosts[index].permits);
-        permits.idles_no_more(self.thread);
+        let waiting = permits.waiting_elsewhere(self.thread).max(1);
+        let dismissed = (0..waiting).take_while(|_| self.dismiss_an_idle_courier(index)).count();
+        if dismissed == 0 {
+            let permits = index.map_or(&self.caps.all, |index| &self.hosts[index].permits);
+            permits.idles_no_more(self.thread);
+        }
     }
 }
 

@@ -34,7 +34,10 @@ async fn quick_client(setup: Setup) -> (Story, String) {
 #[tokio::test]
 async fn a_quick_client_gets_all_its_changes_while_its_neighbours_hang() {
     for threads in ["1", "2", "4"] {
-        let (story, quick) = quick_client(Setup::default().with("FLARE_DELIVERY_THREADS", threads)).await;
+        // Whatever nobody uses is closed soon: now and then a connection is left idle that others could use, see docs/performance.md.
+        let setup = Setup::default().with("FLARE_DELIVERY_THREADS", threads);
+        let setup = setup.with("FLARE_HTTP_CLIENT_IDLE_TIMEOUT", "2s");
+        let (story, quick) = quick_client(setup).await;
         let mut hanging = Vec::new();
         for number in 0..6 {
             let delivery = json!({"timeout": "5m", "concurrency": 10});
