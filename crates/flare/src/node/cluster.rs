@@ -41,21 +41,27 @@ pub async fn join(
     if config.coordination() == Coordination::Alone {
         return Ok(None);
     }
-    let etcd = etcd(config)?;
+    // Connections are driven where they were opened. What lives in the cluster shares none with anybody: a renewal waits for nobody else.
+    let (bell, etcd) = (etcd(config)?, etcd(config)?);
     let asked = config.coordination() == Coordination::Postgresql || config.bell() == Bell::Postgresql;
     let postgresql = asked.then(|| engine.coordination(name)).flatten();
     let cluster: Option<Arc<dyn Cluster>> = match config.coordination() {
         Coordination::Alone => None,
-        Coordination::Etcd => etcd.clone().map(|etcd| etcd as Arc<dyn Cluster>),
+        Coordination::Etcd => etcd.map(|etcd| etcd as Arc<dyn Cluster>),
         Coordination::Postgresql => postgresql.clone().map(|store| store as Arc<dyn Cluster>),
     };
     let cluster = cluster.context("there is nothing that could coordinate (provider.cluster)")?;
     let doorbell: Option<Arc<dyn Doorbell>> = match config.bell() {
         Bell::Poll => None,
-        Bell::Etcd => etcd.map(|etcd| etcd as Arc<dyn Doorbell>),
+        Bell::Etcd => bell.clone().map(|etcd| etcd as Arc<dyn Doorbell>),
         Bell::Postgresql => postgresql.map(|store| store as Arc<dyn Doorbell>),
     };
-    check_key(&*cluster, name, vault).await?;
+    let aside = match config.coordination() {
+        Coordination::Etcd => bell.map(|etcd| etcd as Arc<dyn Cluster>),
+        Coordination::Alone | Coordination::Postgresql => None,
+    };
+    let aside = aside.unwrap_or_else(|| cluster.clone());
+    check_key(&*aside, name, vault).await?;
     let (tenancy, lost) = Tenancy::new();
     let tenancy = Arc::new(tenancy);
     let (member, driver, orders) = Member::join(Joining {
@@ -63,13 +69,14 @@ pub async fn join(
         name: name.to_owned(),
         record: record(config, about, &**clock),
         cluster,
+        aside,
         ledger: engine.store().ledger,
         clock: clock.clone(),
         tenancy: tenancy.clone(),
     });
     tracing::info!(cluster = name, node = %about.node, address = about.advertised, "joining");
     let poll = config.provider.postgresql.poll_interval;
-    let membership = Membership { member, driver, orders, lost, doorbell, poll };
+    let membership = Membership { member, driver, apart: true, orders, lost, doorbell, poll };
     Ok(Some(Joined { tenancy, membership }))
 }
 
@@ -98,6 +105,8 @@ fn record(config: &Config, about: &Identity, clock: &dyn Clock) -> NodeRecord {
         started_at: clock.now(),
         load: Load::default(),
         gives_back: false,
+        clock: None,
+        trouble: None,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Behaviours of sessions: how long they last, and what goes with them.
 
+use std::time::Duration;
+
 use super::Gathering;
 use super::fixture::*;
 use crate::cluster::Session;
@@ -55,6 +57,24 @@ pub async fn keys_of_a_session_vanish_together_when_it_ends(gathering: &dyn Gath
     one.cluster.end(&session, "a").await.expect("ended");
     assert_eq!(other.names("k/").await, ["k/3"]);
     one.cluster.end(&session, "a").await.expect("ending twice is fine");
+}
+
+/// For people: in whole seconds or finer, and never less than it is.
+pub async fn it_is_told_how_long_a_session_lasts_yet(gathering: &dyn Gathering) {
+    let (one, other) = (gathering.join().await, gathering.join().await);
+    let left = async |session| other.cluster.left(session).await.expect("it is told");
+    let short = one.grant("a", gathering.shortest_ttl()).await;
+    let long = one.grant("b", PATIENCE).await;
+    one.put("k", "v", Some(&short.session)).await;
+    let first = left(&short.session).await.expect("it is there");
+    assert!(first > Duration::ZERO && first <= short.ttl + Duration::from_secs(1), "{first:?}");
+    let lasting = left(&long.session).await.expect("it is there");
+    assert!(lasting > first, "{lasting:?}");
+    other.until_gone("k").await;
+    assert_eq!(left(&short.session).await, None, "it is over");
+    assert!(left(&long.session).await.expect("it is there") < lasting, "it goes on");
+    one.cluster.end(&long.session, "b").await.expect("ended");
+    assert_eq!(left(&long.session).await, None);
 }
 
 /// Three times its time to live.

@@ -6,4 +6,6 @@ mod guarded;
 mod moves;
 mod nodes;
 mod shapes;
+mod stuck;
 mod together;
+mod way;
