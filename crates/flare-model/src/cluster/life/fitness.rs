@@ -5,7 +5,8 @@
 //! - After two it is stuck: the leader gives its units to nodes without any trouble, and once they are assigned elsewhere it cuts them and
 //!   gives their claims back. Where there is no such node they stay: what comes back finds everything as it was, and nothing is in
 //!   doubt. All nodes of a store that is away are in trouble before the first of them is stuck, so nothing is shuffled then.
-//! - It works again once no sign has lasted half a lease for a whole one. It gets nothing for balance for three more, as one that was lost.
+//! - As soon as the signs are gone it is stuck no more, and works again once none has lasted half a lease for a whole one: of nodes for which the
+//!   store comes back, the first does not get what the others had. It gets nothing for balance for three more, as one that was lost.
 //! - A node that hears nothing of itself for two leases renews no more: nobody would do what it is told about units.
 
 use std::collections::BTreeSet;
@@ -56,16 +57,18 @@ impl Fitness {
 
     /// Looks at the signs.
     pub fn look(&mut self, now: Duration, lease: Duration) {
-        let is_well = || self.worst(now, lease, lease / 2).is_none();
-        match (self.worst(now, lease, lease), self.trouble) {
-            (Some(worst), Some(before)) if before.stuck && !worst.stuck => self.well_since = None,
-            (Some(worst), _) => (self.trouble, self.well_since) = (Some(worst), None),
-            (None, Some(_)) if !is_well() => self.well_since = None,
-            (None, Some(_)) if now >= *self.well_since.get_or_insert(now) + lease => {
-                (self.trouble, self.well_since) = (None, None);
-            }
-            (None, _) => {}
+        let is_well = self.worst(now, lease, lease / 2).is_none();
+        let Some(before) = self.trouble.or(self.worst(now, lease, lease)) else { return };
+        if !is_well {
+            // Whoever was in trouble stays in it, and is stuck only as long as a sign says so.
+            let worst = self.worst(now, lease, lease);
+            self.trouble = worst.or(Some(Trouble { stuck: false, ..before }));
+            self.well_since = None;
+            return;
         }
+        let since = *self.well_since.get_or_insert(now);
+        self.trouble = (now < since + lease).then_some(Trouble { stuck: false, ..before });
+        self.well_since = self.trouble.map(|_| since);
     }
 
     /// The worst of what has lasted that long.
@@ -198,8 +201,8 @@ mod tests {
             _ => Signs::default(),
         };
         let said = said(signs, 70);
-        let stuck = trouble(Ailment::Store, true);
-        assert_eq!((said[30], said[34], said[44], said[60]), (stuck, stuck, stuck, stuck));
+        let (stuck, maybe) = (trouble(Ailment::Store, true), trouble(Ailment::Store, false));
+        assert_eq!((said[30], said[31], said[44], said[60]), (stuck, maybe, maybe, maybe));
         assert_eq!(said[61], None, "since second 51 it was well");
     }
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::Gathering;
 use super::fixture::*;
-use crate::cluster::Session;
+use super::{Gathering, Participant};
+use crate::cluster::{Session, SessionId};
 use crate::error::ErrorKind;
 
 /// A coordinator may give more, as etcd does where little is asked for.
@@ -59,22 +59,25 @@ pub async fn keys_of_a_session_vanish_together_when_it_ends(gathering: &dyn Gath
     one.cluster.end(&session, "a").await.expect("ending twice is fine");
 }
 
+async fn left(asked: &Participant, session: &SessionId) -> Option<Duration> {
+    asked.cluster.left(session).await.expect("it is told")
+}
+
 /// For people: in whole seconds or finer, and never less than it is.
 pub async fn it_is_told_how_long_a_session_lasts_yet(gathering: &dyn Gathering) {
     let (one, other) = (gathering.join().await, gathering.join().await);
-    let left = async |session| other.cluster.left(session).await.expect("it is told");
     let short = one.grant("a", gathering.shortest_ttl()).await;
     let long = one.grant("b", PATIENCE).await;
     one.put("k", "v", Some(&short.session)).await;
-    let first = left(&short.session).await.expect("it is there");
+    let first = left(&other, &short.session).await.expect("it is there");
     assert!(first > Duration::ZERO && first <= short.ttl + Duration::from_secs(1), "{first:?}");
-    let lasting = left(&long.session).await.expect("it is there");
+    let lasting = left(&other, &long.session).await.expect("it is there");
     assert!(lasting > first, "{lasting:?}");
     other.until_gone("k").await;
-    assert_eq!(left(&short.session).await, None, "it is over");
-    assert!(left(&long.session).await.expect("it is there") < lasting, "it goes on");
+    assert_eq!(left(&other, &short.session).await, None, "it is over");
+    assert!(left(&other, &long.session).await.expect("it is there") < lasting, "it goes on");
     one.cluster.end(&long.session, "b").await.expect("ended");
-    assert_eq!(left(&long.session).await, None);
+    assert_eq!(left(&other, &long.session).await, None);
 }
 
 /// Three times its time to live.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::nodes::{By, LEASE, Nodes, text};
-use crate::support::until;
+use crate::support::{throughout, until};
 
 const CLIENTS: [&str; 4] = ["c0", "c1", "c2", "c3"];
 
@@ -83,4 +83,41 @@ async fn a_node_that_does_not_reach_the_store_gives_its_units_up_and_gets_none_u
     for name in ["a", "b"] {
         nodes.green(name).await;
     }
+}
+
+/// While nobody reaches it nobody can take anything: what comes back finds everything where it was.
+#[tokio::test]
+async fn where_no_node_reaches_the_store_nothing_is_moved() {
+    let Some(nodes) = with_clients().await else { return };
+    let before = nodes.owners("a").await;
+    let moves = |stats: Value| stats["moves"]["total"].as_u64().expect("a number");
+    let moved = moves(nodes.api("a").get("/cluster/stats").await.expect(200).json());
+    nodes.ways.values().for_each(|way| way.block(true));
+    until("all are stuck", || async {
+        let health = nodes.api("a").get("/cluster/health").await.json();
+        let reasons = health["reasons"].as_array()?.clone();
+        let stuck =
+            reasons.iter().filter(|reason| text(&reason["detail"]).contains("lives and does not work"));
+        (stuck.count() == 3).then_some(())
+    })
+    .await;
+    assert_eq!(nodes.owners("a").await, before);
+    nodes.ways.values().for_each(|way| way.block(false));
+    until("all work again", || async {
+        let all = nodes.api("a").get("/cluster/nodes").await.expect(200).json();
+        let all = all["nodes"].as_array()?.iter().all(|node| node["state"] == "live");
+        all.then_some(())
+    })
+    .await;
+    nodes.green("a").await;
+    for id in 0..10 {
+        nodes.put("a", id, 2).await;
+    }
+    nodes.told(&CLIENTS, 0..10, 2).await;
+    assert_eq!(nodes.owners("a").await, before);
+    assert_eq!(moves(nodes.api("a").get("/cluster/stats").await.expect(200).json()), moved);
+    throughout(std::time::Duration::from_millis(200), "nothing is told twice", || {
+        nodes.receiver.count() == CLIENTS.len() * 20
+    })
+    .await;
 }
