@@ -1,9 +1,10 @@
-//! What contributors run: `cargo xtask test`, `browser`, `bench`, `fair`, `stress`, `cluster`, `differential` and `assets`.
+//! What contributors run: `cargo xtask test`, `browser`, `bench`, `fair`, `stress`, `cluster`, `bridges`, `differential` and `assets`.
 
 #![allow(clippy::disallowed_methods, reason = "this measures and waits; nothing of it is in the product")]
 
 mod assets;
 mod bench;
+mod bridges;
 mod browser;
 mod cluster;
 mod differential;
@@ -39,6 +40,8 @@ enum Command {
     Stress(stress::Args),
     /// Run several nodes in network namespaces, kill, suspend, stop and cut them, and hold them to their promises; needs root.
     Cluster(cluster::Args),
+    /// Send many messages by every broker, kill the node and start brokers again meanwhile, and account for all of them.
+    Bridges(bridges::Args),
     /// Read random patterns and layouts beside Go itself, and say where Flare reads one otherwise.
     Differential(differential::Args),
 }
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Command::Fair(args) => fair::run(&args),
         Command::Stress(args) => stress::run(&args),
         Command::Cluster(args) => cluster::run(&args),
+        Command::Bridges(args) => bridges::run(&args),
         Command::Differential(args) => differential::run(&args),
     };
     match done {

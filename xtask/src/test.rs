@@ -156,7 +156,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         test.args(["--", "--skip", "crashes", "--skip", "check::", "--skip", "planted::"]);
     }
     let status = test.status().context("running cargo test")?;
-    let heap = test_heap_profiles()?;
+    let full = test_full()?;
     let simulated = if args.quick { Ok(()) } else { simulate() };
     let stressed = if args.quick { Ok(()) } else { stress::run(&stress::Args::of_seeds(SEEDS)) };
     // The browser is asked too when others failed, so that one run tells everything.
@@ -165,7 +165,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         left_out.because(line.to_owned());
     }
     let told = left_out.tell();
-    if !(status.success() && heap) {
+    if !(status.success() && full) {
         bail!("some tests failed");
     }
     simulated.and(stressed).and(seen).and(told)
@@ -181,12 +181,13 @@ fn simulate() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The tests of profiles once more, with the allocator that can profile the heap: all others are about the one that
-/// Flare has by default.
-fn test_heap_profiles() -> anyhow::Result<bool> {
+/// What needs all that can be built in: the stories of brokers, which only such a build can tell, and the tests of profiles once more, with
+/// the allocator that can profile the heap. All others are about what Flare has by default.
+fn test_full() -> anyhow::Result<bool> {
     let mut test = Command::new(env!("CARGO"));
-    test.args(["test", "--workspace", "--features", "flare/profiling", "--no-fail-fast"]);
-    test.args(["--test", "api", "--", "profile", "openapi::examples"]);
+    test.args(["test", "--workspace", "--features", "flare/full", "--no-fail-fast"]);
+    test.args(["--test", "api", "--test", "bridges", "--", "profile", "openapi::examples", "brokers::"]);
+    test.env("FLARE_TEST_LEFT_OUT", LEFT_OUT);
     Ok(test.status().context("running cargo test")?.success())
 }
 

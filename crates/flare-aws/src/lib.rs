@@ -135,6 +135,19 @@ impl Aws {
         Ok(clients.entry((service, region.to_owned())).or_insert(Arc::new(client)).clone())
     }
 
+    /// Whether anybody has said where the services are. Where nobody has, nothing was made there.
+    fn is_placed(&self) -> bool {
+        let (config, environment) = (&self.shared.config, &self.shared.config.environment);
+        let said = [
+            &config.region,
+            &config.endpoint,
+            &environment.region,
+            &environment.sqs_endpoint,
+            &environment.kinesis_endpoint,
+        ];
+        said.into_iter().any(Option::is_some)
+    }
+
     fn queue(&self, named: &str) -> BridgeResult<sqs::Queue> {
         let client = self.client(Service::Sqs, sqs::region_of(named))?;
         Ok(sqs::Queue::new(client, named))

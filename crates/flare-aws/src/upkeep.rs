@@ -41,6 +41,11 @@ pub async fn missing(aws: &Aws, sources: &[(String, bridge::Source)]) -> BridgeR
 
 /// What carries the mark and is read by none of these.
 pub async fn left_over(aws: &Aws, sources: &[(String, bridge::Source)]) -> BridgeResult<Vec<Change>> {
+    if !aws.is_placed() {
+        return Ok(Vec::new());
+    }
+    // Whoever has no credentials may not look, and need not be asked again.
+    aws.shared.keys.get().await.map_err(|why| crate::refused(&why))?;
     let read: BTreeSet<(&str, &str)> = sources.iter().filter_map(|(_, source)| named(source)).collect();
     let mark = &aws.shared.mark;
     let (queues, streams) = (aws.client(Service::Sqs, None)?, aws.client(Service::Kinesis, None)?);

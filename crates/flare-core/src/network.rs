@@ -130,6 +130,18 @@ impl Destinations {
             Some(reason) => refused(reason),
         }
     }
+
+    /// Whether a host may be reached as it is written: an address, in whatever form, and a port, whatever the host. What a name
+    /// leads to is judged when it is dialled.
+    pub fn check_written(&self, host: &str, port: u16) -> Result<(), Refused> {
+        match literal(host) {
+            Some(address) => self.check((address, port).into()),
+            None if self.deny_ports.contains(&Port(port)) => {
+                Err(Refused { address: (Ipv4Addr::UNSPECIFIED, port).into(), reason: Reason::Port })
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 /// The address that a host already is, in whatever form: resolvers take `127.1`, `2130706433`, `0x7f.1` and `0177.0.0.1`
@@ -205,6 +217,9 @@ impl fmt::Display for Reason {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.reason {
+            Reason::Port if self.address.ip().is_unspecified() => {
+                write!(f, "{} is a port that network.deny-ports refuses", self.address.port())
+            }
             Reason::Port => write!(f, "{} is {}", self.address, self.reason),
             Reason::Denied(_) => write!(f, "{} is {}", self.address.ip(), self.reason),
             _ => write!(f, "{} is {} and not in network.allow", self.address.ip(), self.reason),
@@ -384,6 +399,11 @@ mod tests {
         assert!(ports.check("1.1.1.1:443".parse().unwrap()).is_ok());
         let refused = ports.check("127.0.0.1:25".parse().unwrap()).unwrap_err();
         assert_eq!(refused.to_string(), "127.0.0.1:25 is an address whose port network.deny-ports refuses");
+        assert!(ports.check_written("mail.company.com", 443).is_ok());
+        let refused = ports.check_written("mail.company.com", 25).unwrap_err();
+        assert_eq!(refused.to_string(), "25 is a port that network.deny-ports refuses");
+        assert_eq!(refused.public(), "network.deny-ports has its port");
+        assert!(ports.check_written("127.1", 25).is_err() && ports.check_written("[::1]", 443).is_ok());
     }
 
     #[test]

@@ -48,6 +48,11 @@ pub struct Consumer {
 }
 
 impl Consumer {
+    /// Whether its credentials are lost with the key that sealed them: nothing is asked of its source until they are given again.
+    pub fn is_closed(&self) -> bool {
+        self.stored.sealed.is_some()
+    }
+
     /// Its id.
     pub fn id(&self) -> &ResourceId {
         self.resource.id()
@@ -239,11 +244,10 @@ impl Registry {
         (self.resources_for(caller, 0, 0).total, self.all_subscriptions_for(caller, 0, 0).total)
     }
 
-    /// How many resources and subscriptions an account has.
+    /// How many resources and subscriptions an account has: consumers and producers are counted as what they are to the store.
     pub fn counts_of(&self, account: &Account) -> (usize, usize) {
         let inner = self.inner.read();
-        let of = |one: &&Arc<Resource>| one.account == *account && one.consumer().is_none();
-        let own = || inner.ordered.values().filter(of);
+        let own = || inner.ordered.values().filter(|one| one.account == *account);
         let subscriptions = own().filter_map(|resource| inner.by_resource.get(resource.id()));
         (own().count(), subscriptions.map(BTreeMap::len).sum())
     }

@@ -1,5 +1,6 @@
-//! Subscriptions as they are stored. In: one as the node knows it, or a stored one. Out: the other. In the store signing secrets
-//! and the endpoints that have credentials are sealed, and what tells urls apart there does not tell them.
+//! Subscriptions, producers and consumers as they are stored. In: one as the node knows it, or a stored one. Out: the other. In
+//! the store signing secrets and the endpoints that have credentials are sealed, and what tells urls apart there does not tell
+//! them.
 
 use flare_model::consumer::StoredConsumer;
 use flare_model::ids::{ResourceId, ResourceNumber, SubscriptionId};
@@ -36,19 +37,36 @@ pub fn keys_at_rest(vault: &Vault, spec: &Spec) -> Vec<String> {
     spec.keys().into_iter().map(sealed).collect()
 }
 
-/// Why a stored subscription cannot be known.
+/// A consumer as it is stored: what it polls has credentials only sealed.
+pub fn consumer_at_rest(vault: &Vault, id: &ResourceId, consumer: &StoredConsumer) -> String {
+    let mut sealed = consumer.clone();
+    let endpoint = consumer.draft.source.endpoint();
+    if has_credentials(&endpoint) {
+        let whole = serde_json::to_string(&endpoint).expect("an endpoint is plain data");
+        sealed.sealed = Some(vault.seal_endpoint(&name_of(id), &whole));
+        sealed.draft.source = consumer.draft.source.redacted();
+    }
+    serde_json::to_string(&sealed).expect("a consumer is plain data")
+}
+
+/// What is sealed is sealed for an id, whatever it is the id of.
+fn name_of(id: &ResourceId) -> SubscriptionId {
+    SubscriptionId::new(id.as_str())
+}
+
+/// Why what is stored cannot be known.
 #[derive(Debug, thiserror::Error)]
-pub enum Unknowable {
+pub enum Unknowable<T> {
     /// It is not what was stored.
     #[error(transparent)]
     Invalid(#[from] Invalid),
     /// Its endpoint stays closed. The rest of it is here, with the word for its credentials.
     #[error("endpoint: {1}")]
-    Closed(Box<Stored>, Closed),
+    Closed(Box<T>, Closed),
 }
 
 /// A stored subscription as the node knows it.
-pub fn from_rest(vault: &Vault, id: &SubscriptionId, body: &str) -> Result<Stored, Unknowable> {
+pub fn from_rest(vault: &Vault, id: &SubscriptionId, body: &str) -> Result<Stored, Unknowable<Stored>> {
     let mut stored: Stored = serde_json::from_str(body).map_err(|e| Invalid::new("subscription", e))?;
     let Some(sealed) = stored.sealed_endpoint.take() else { return Ok(stored) };
     match vault.unseal_endpoint(id, &sealed) {
@@ -60,31 +78,80 @@ pub fn from_rest(vault: &Vault, id: &SubscriptionId, body: &str) -> Result<Store
     }
 }
 
+/// A stored consumer as the node knows it.
+pub fn consumer_from_rest(
+    vault: &Vault,
+    id: &ResourceId,
+    body: &str,
+) -> Result<StoredConsumer, Unknowable<StoredConsumer>> {
+    let mut stored: StoredConsumer = serde_json::from_str(body).map_err(|e| Invalid::new("consumer", e))?;
+    let Some(sealed) = stored.sealed.take() else { return Ok(stored) };
+    match vault.unseal_endpoint(&name_of(id), &sealed) {
+        Ok(whole) => {
+            let endpoint = serde_json::from_str(&whole).map_err(|e| Invalid::new("source", e))?;
+            stored.draft.source = stored.draft.source.with_endpoint(endpoint);
+            Ok(stored)
+        }
+        Err(closed) => {
+            // It is written back as it was.
+            stored.sealed = Some(sealed);
+            Err(Unknowable::Closed(Box::new(stored), closed))
+        }
+    }
+}
+
 /// Whether an earlier version has stored credentials as they were given.
 pub fn is_open(body: &str) -> bool {
     serde_json::from_str::<Stored>(body).is_ok_and(|stored| has_credentials(&stored.draft.endpoint))
 }
 
-/// Seals everything of a store anew that the present key has not sealed, and answers how many subscriptions that were. The
-/// vault has the former key as well. Nobody else may use the store.
-pub async fn reseal(store: &Store, vault: &Vault) -> anyhow::Result<usize> {
+/// How much was sealed anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Resealed {
+    /// Subscriptions, and producers among them.
+    pub subscriptions: usize,
+    /// Consumers, whose sources are polled with credentials.
+    pub consumers: usize,
+}
+
+/// Seals everything of a store anew that the present key has not sealed, and answers how much that was. The vault has the
+/// former key as well. Nobody else may use the store.
+pub async fn reseal(store: &Store, vault: &Vault) -> anyhow::Result<Resealed> {
     const BATCH: usize = 200;
-    let mut count = 0;
-    for kind in [EntityKind::Subscription, EntityKind::Producer] {
+    let mut count = Resealed::default();
+    for kind in [EntityKind::Subscription, EntityKind::Producer, EntityKind::Consumer] {
         let mut after = 0;
         loop {
             let entities = store.catalog.list(kind, after, BATCH).await?;
             let Some(last) = entities.last() else { break };
             after = last.number;
             for entity in entities {
-                if let Some(anew) = resealed(store, vault, &entity).await? {
+                let (anew, counted) = match kind {
+                    EntityKind::Consumer => (resealed_consumer(vault, &entity)?, &mut count.consumers),
+                    _ => (resealed(store, vault, &entity).await?, &mut count.subscriptions),
+                };
+                if let Some(anew) = anew {
                     store.catalog.replace(anew).await?;
-                    count += 1;
+                    *counted += 1;
                 }
             }
         }
     }
     Ok(count)
+}
+
+/// A consumer under the present key; nothing where it is, or has nothing to seal.
+fn resealed_consumer(vault: &Vault, entity: &Entity) -> anyhow::Result<Option<Entity>> {
+    let id = ResourceId::new(entity.id.as_str());
+    let raw: StoredConsumer = serde_json::from_str(&entity.body)?;
+    match &raw.sealed {
+        Some(sealed) if vault.is_of_present_key(sealed) => return Ok(None),
+        None if !has_credentials(&raw.draft.source.endpoint()) => return Ok(None),
+        _ => {}
+    }
+    let stored =
+        consumer_from_rest(vault, &id, &entity.body).map_err(|why| anyhow::anyhow!("{id}: {why}"))?;
+    Ok(Some(Entity { body: consumer_at_rest(vault, &id, &stored), ..entity.clone() }))
 }
 
 /// A subscription under the present key; nothing where it is.

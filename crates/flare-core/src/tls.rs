@@ -13,7 +13,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 
-use crate::config::CertificateFile;
+use crate::config::{CertificateFile, Config};
 
 pub use identity::Identity;
 pub use server::ServerTls;
@@ -36,6 +36,18 @@ pub fn client_trusting(file: &CertificateFile, key: &str) -> anyhow::Result<Arc<
             format!("{key} = \"{}\" has to be a PEM file of certificates", path.display())
         })?),
     }
+}
+
+/// How a node speaks to others of its cluster: it trusts whom it trusts as a client, and shows those who ask the certificate of its
+/// own API.
+pub fn between_nodes(config: &Config) -> anyhow::Result<Arc<ClientConfig>> {
+    let usual = client_trusting(&config.http.client.ca, "http.client.ca")?;
+    let own = &config.http.server.tls;
+    let (Some(certificate), Some(key)) = (own.certificate.path(), own.key.path()) else { return Ok(usual) };
+    let read =
+        |path: &Path| std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()));
+    let identity = Identity::parse(&read(certificate)?, &read(key)?);
+    Ok(identity.context("showing other nodes the certificate of the API")?.config(&usual))
 }
 
 fn trusting(roots: RootCertStore) -> anyhow::Result<Arc<ClientConfig>> {

@@ -47,7 +47,7 @@ use std::thread::JoinHandle;
 use flare_provider::{ErrorKind, ProviderError, Result, Store};
 
 pub use audit::{Finding, audit};
-pub use upkeep::backup::{copy, place, subscriptions};
+pub use upkeep::backup::{copy, place, stored};
 pub use upkeep::transfer;
 
 use checkpoint::Checkpoints;

@@ -226,9 +226,9 @@ fn recorded(connection: &Connection) -> Result<Vec<Migration>> {
     read().map_err(failed)
 }
 
-/// Whether the store in a folder never had a subscription: there is no database, or none was ever created in it. Reads
-/// only.
-pub fn never_had_subscriptions(path: &Path) -> Result<bool> {
+/// Whether the store in a folder never had anything: there is no database, or neither a resource or consumer nor a subscription
+/// or producer was ever created in it. Reads only.
+pub fn never_had_anything(path: &Path) -> Result<bool> {
     let database = folder::database(path);
     if !database.exists() {
         return Ok(true);
@@ -237,7 +237,7 @@ pub fn never_had_subscriptions(path: &Path) -> Result<bool> {
     if !ours(&connection)? {
         return Ok(true);
     }
-    let last = "SELECT value FROM meta WHERE name = 'last_subscription'";
+    let last = "SELECT sum(value) FROM meta WHERE name IN ('last_resource', 'last_subscription')";
     Ok(connection.query_row(last, [], |row| row.get::<_, i64>(0)).map_err(failed)? == 0)
 }
 

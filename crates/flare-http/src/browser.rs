@@ -60,7 +60,12 @@ impl Visitors {
         for name in [asked, host].into_iter().flatten() {
             self.know(name)?;
         }
-        let Some(origin) = headers.get(ORIGIN) else {
+        let mut origins = headers.get_all(ORIGIN).iter();
+        let origin = origins.next();
+        if origins.next().is_some() {
+            return Err(another_site("more than one origin"));
+        }
+        let Some(origin) = origin else {
             return match crosses(request) {
                 true => Err(another_site("a page of another site")),
                 false => Ok(Admitted::Ours),
@@ -78,6 +83,7 @@ impl Visitors {
         }
         let own = text
             .split_once("://")
+            .filter(|(scheme, _)| matches!(*scheme, "http" | "https"))
             .is_some_and(|(_, origin)| asked.or(host).is_some_and(|host| origin.eq_ignore_ascii_case(host)));
         if own && !says(headers, "cross-site") { Ok(Admitted::Ours) } else { Err(another_site(text)) }
     }
@@ -123,17 +129,20 @@ pub fn share(response: &mut Response, origin: HeaderValue) {
 
 /// A request for another page that names no origin: one of another site, or of another port of this machine, which browsers
 /// take for the same site. Following a link to one of our pages is not one: whoever does sees the page, and the other
-/// site nothing of it.
+/// site nothing of it. A link to an operation is: some that only ask give something out, such as a stream.
 fn crosses<B>(request: &Request<B>) -> bool {
     let headers = request.headers();
-    let follows_a_link = request.method() == Method::GET
+    let path = request.uri().path();
+    let is_page = matches!(path, "/" | "/ui" | "/docs") || path.starts_with("/ui/");
+    let follows_a_link = is_page
+        && request.method() == Method::GET
         && headers.get("sec-fetch-mode").is_some_and(|mode| mode == "navigate")
         && headers.get("sec-fetch-dest").is_some_and(|kind| kind == "document");
     (says(headers, "cross-site") || says(headers, "same-site")) && !follows_a_link
 }
 
 fn says(headers: &HeaderMap, site: &str) -> bool {
-    headers.get("sec-fetch-site").is_some_and(|said| said == site)
+    headers.get_all("sec-fetch-site").iter().any(|said| said.as_bytes().eq_ignore_ascii_case(site.as_bytes()))
 }
 
 fn another_site(origin: &str) -> ApiError {
@@ -145,11 +154,20 @@ fn another_site(origin: &str) -> ApiError {
     ApiError::new(StatusCode::FORBIDDEN, "Sent for another site", detail)
 }
 
-/// A host without its port, an address without its brackets.
+/// A host without its port, an address without its brackets. What follows a colon and is no port is left where it is: then
+/// nobody knows the host.
 fn without_port(host: &str) -> &str {
-    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, _)) => address,
-        None => host.split_once(':').map_or(host, |(name, _)| name),
+    let is_port = |rest: &str| {
+        rest.strip_prefix(':').is_some_and(|port| port.bytes().all(|digit| digit.is_ascii_digit()))
+    };
+    let name = match host.strip_prefix('[').and_then(|inside| inside.split_once(']')) {
+        Some((address, rest)) if rest.is_empty() || is_port(rest) => address,
+        Some(_) => return host,
+        None => match host.find(':') {
+            Some(at) if is_port(&host[at..]) => &host[..at],
+            Some(_) => return host,
+            None => host,
+        },
     };
     name.strip_suffix('.').unwrap_or(name)
 }
@@ -195,6 +213,9 @@ mod tests {
             ("localhost.evil.example", 421),
             ("127.0.0.1.evil.example:8080", 421),
             ("sub.localhost", 421),
+            ("127.0.0.1:evil.example", 421),
+            ("[::1].evil.example", 421),
+            ("[::1]:evil.example", 421),
         ] {
             assert_eq!(status(&visitors, "GET", "/", &[("host", host)]), expected, "{host}");
         }
@@ -218,6 +239,9 @@ mod tests {
                 (vec![here, ("origin", "http://127.0.0.1:80808")], 403),
                 (vec![here, ("origin", "null")], 403),
                 (vec![here, ("origin", "")], 403),
+                (vec![here, ("origin", "ftp://127.0.0.1:8080")], 403),
+                (vec![here, ("origin", "http://127.0.0.1:8080"), ("origin", "http://evil.example")], 403),
+                (vec![here, ("sec-fetch-site", "Cross-Site")], 403),
                 (vec![here, ("sec-fetch-site", "cross-site")], 403),
                 (vec![here, ("sec-fetch-site", "same-site")], 403),
                 (vec![here, ("sec-fetch-site", "cross-site"), ("origin", "http://127.0.0.1:8080")], 403),
@@ -242,6 +266,17 @@ mod tests {
         assert_eq!(status(&visitors, "GET", "/ui", &of("navigate", "iframe")), 403);
         assert_eq!(status(&visitors, "GET", "/ui", &of("no-cors", "image")), 403);
         assert_eq!(status(&visitors, "POST", "/ui", &of("navigate", "document")), 403);
+        for (path, expected) in [
+            ("/", 200),
+            ("/docs", 200),
+            ("/ui/resources/res_1", 200),
+            ("/uix", 403),
+            ("/resources", 403),
+            ("/resources/res_1/subscriptions/sub_1/stream", 403),
+            ("/debug/pprof/profile", 403),
+        ] {
+            assert_eq!(status(&visitors, "GET", path, &of("navigate", "document")), expected, "{path}");
+        }
     }
 
     #[test]

@@ -25,6 +25,7 @@ const SUBSCRIPTIONS: &str = "/resources/{rid}/subscriptions";
 const SUBSCRIPTION: &str = of!("");
 const CONSUMER: &str = "/consumers/{cid}";
 const CONSUMER_LETTERS: &str = "/consumers/{cid}/dead-letters";
+const CONSUMER_REPLAYS: &str = "/consumers/{cid}/replays";
 const PRODUCERS: &str = "/consumers/{cid}/producers";
 const PRODUCER: &str = of_producer!("");
 const DRAIN: &str = "/cluster/nodes/{node}/drain";
@@ -170,7 +171,7 @@ fn below_subscriptions() -> Vec<Operation> {
 
 /// Consumers, and what is below them.
 fn of_consumers() -> Vec<Operation> {
-    use consumers::{dead_letters, pause};
+    use consumers::{dead_letters, pause, replay};
     vec![
         get("/consumers", KNOW, consumers::list::handle, consumers::list::describe).reads_query(),
         post("/consumers", ADMIN, consumers::create::handle, consumers::create::describe),
@@ -182,7 +183,9 @@ fn of_consumers() -> Vec<Operation> {
         get("/consumers/{cid}/status", KNOW, consumers::status::handle, consumers::status::describe),
         get(CONSUMER_LETTERS, KNOW, dead_letters::list, dead_letters::describe_list).reads_query(),
         delete(CONSUMER_LETTERS, ADMIN, dead_letters::discard, dead_letters::describe_discard).reads_query(),
-        post("/consumers/{cid}/replay", ADMIN, consumers::replay::handle, consumers::replay::describe),
+        post("/consumers/{cid}/replay", ADMIN, replay::handle, replay::describe),
+        get(CONSUMER_REPLAYS, KNOW, replay::list, replay::describe_list).reads_query(),
+        get("/consumers/{cid}/replays/{replay}", KNOW, replay::progress, replay::describe_progress),
     ]
 }
 

@@ -44,6 +44,14 @@ pub fn plain(problem: &dyn fmt::Display) -> String {
     if let Some((given, expected)) = parts("invalid type: ") {
         return format!("{} stands where {} is expected{place}", kind(given), wanted(expected));
     }
+    if let Some((given, expected)) = parts("unknown variant ") {
+        let choice =
+            if expected.starts_with("one of ") || !expected.contains(" or ") { "" } else { "either " };
+        return format!("{given} is not possible here; it is {choice}{expected}{place}");
+    }
+    if what == "expected ident" || what == "expected value" {
+        return format!("this is not JSON: a value is expected{place}");
+    }
     if let Some((given, expected)) = parts("invalid value: ") {
         let given = given.split_once(' ').map_or(given, |(_, value)| value);
         return format!("{given} stands where {} is expected{place}", wanted(expected));
@@ -116,6 +124,15 @@ mod tests {
                 "invalid type: floating point `1.5`, expected u32",
                 "a number stands where an integer from 0 to 4294967295 is expected",
             ),
+            (
+                "unknown variant `x`, expected `now` or `beginning` at line 1 column 3",
+                "`x` is not possible here; it is either `now` or `beginning` at line 1 column 3",
+            ),
+            (
+                "unknown variant `x`, expected one of `a`, `b`, `c`",
+                "`x` is not possible here; it is one of `a`, `b`, `c`",
+            ),
+            ("expected ident at line 1 column 2", "this is not JSON: a value is expected at line 1 column 2"),
             ("unknown field `x`, expected `a` or `b`", "unknown field `x`, expected `a` or `b`"),
             ("must be `merge`, `json`, true or false", "must be `merge`, `json`, true or false"),
         ] {

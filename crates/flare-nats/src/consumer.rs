@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_nats::Client;
 use flare_model::bridge::{NatsSource, StartAt};
+use flare_model::time::Timestamp;
 use flare_provider::bridge::{BridgeError, BridgeErrorKind, BridgeResult};
 use serde_json::{Value, json};
 
@@ -24,6 +25,17 @@ pub struct Wanted {
     mark: String,
 }
 
+/// Where a consumer that has to be made begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// As its settings say.
+    AsSet,
+    /// With all that the stream has.
+    All,
+    /// With what follows this one.
+    After(u64),
+}
+
 /// What says whose a consumer is.
 pub fn mark(owner: &str) -> String {
     format!("flare: {owner}")
@@ -41,7 +53,8 @@ impl Wanted {
         }
     }
 
-    fn config(&self) -> Value {
+    /// Where it begins that nobody read by yet.
+    fn config(&self, begin: Begin) -> Value {
         let mut config = json!({
             "durable_name": self.durable,
             "description": self.mark,
@@ -54,10 +67,14 @@ impl Wanted {
         if let Some(filter) = &self.filter {
             config["filter_subject"] = json!(filter);
         }
-        match self.start {
-            StartAt::Latest => config["deliver_policy"] = json!("new"),
-            StartAt::Beginning => config["deliver_policy"] = json!("all"),
-            StartAt::At(time) => {
+        match (begin, self.start) {
+            (Begin::After(last), _) => {
+                config["deliver_policy"] = json!("by_start_sequence");
+                config["opt_start_seq"] = json!(last + 1);
+            }
+            (Begin::All, _) | (Begin::AsSet, StartAt::Beginning) => config["deliver_policy"] = json!("all"),
+            (Begin::AsSet, StartAt::Latest) => config["deliver_policy"] = json!("new"),
+            (Begin::AsSet, StartAt::At(time)) => {
                 config["deliver_policy"] = json!("by_start_time");
                 config["opt_start_time"] = json!(time.to_string());
             }
@@ -70,27 +87,32 @@ impl Wanted {
         ask(client, &format!("CONSUMER.INFO.{}.{}", self.stream, self.durable), &Value::Null).await
     }
 
-    /// That the stream is there.
-    pub async fn find_stream(&self, client: &Client) -> BridgeResult<()> {
-        result(ask(client, &format!("STREAM.INFO.{}", self.stream), &Value::Null).await).map(drop)
+    /// When the stream was made, in microseconds: one that is made anew under the same name is another one, and counts from one again.
+    pub async fn find_stream(&self, client: &Client) -> BridgeResult<i64> {
+        let info = result(ask(client, &format!("STREAM.INFO.{}", self.stream), &Value::Null).await)?;
+        let made = info["created"].as_str().and_then(|made| made.parse::<Timestamp>().ok());
+        made.map(|made| made.millis().saturating_mul(1000)).ok_or_else(|| {
+            let words = format!("NATS does not say when the stream \"{}\" was made", self.stream);
+            BridgeError::new(BridgeErrorKind::Unavailable, words)
+        })
     }
 
     /// That the consumer is there and what it has to be. One of ours that is not is changed where the server can.
-    pub async fn provide(&self, client: &Client) -> BridgeResult<()> {
+    pub async fn provide(&self, client: &Client, begin: Begin) -> BridgeResult<()> {
         match self.info(client).await {
             Ok(info) if self.differs(&info["config"], false).is_none() => Ok(()),
             Ok(info) if info["config"]["description"] == self.mark.as_str() => {
-                self.make(client, &info["config"]).await
+                self.make(client, &info["config"], begin).await
             }
             Ok(info) => Err(self.unlike(self.differs(&info["config"], false))),
-            Err(ApiError::Lacks(Lacks::Consumer, _)) => self.make(client, &Value::Null).await,
+            Err(ApiError::Lacks(Lacks::Consumer, _)) => self.make(client, &Value::Null, begin).await,
             Err(error) => Err(error.into()),
         }
     }
 
     /// Makes it, or changes the one that is there: then it goes on from where it is.
-    pub async fn make(&self, client: &Client, there: &Value) -> BridgeResult<()> {
-        let mut config = self.config();
+    async fn make(&self, client: &Client, there: &Value, begin: Begin) -> BridgeResult<()> {
+        let mut config = self.config(begin);
         for begun in ["deliver_policy", "opt_start_time", "opt_start_seq"] {
             match there.get(begun) {
                 Some(value) => config[begun] = value.clone(),
@@ -113,7 +135,7 @@ impl Wanted {
     fn differs(&self, config: &Value, made: bool) -> Option<&'static str> {
         let is = |name: &'static str, right: bool| (!right).then_some(name);
         let filter = config["filter_subject"].as_str().filter(|filter| !filter.is_empty());
-        let wanted = self.config();
+        let wanted = self.config(Begin::AsSet);
         is("ack_policy", config["ack_policy"] == "explicit")
             .or_else(|| {
                 is("deliver_subject", config["deliver_subject"].as_str().unwrap_or_default().is_empty())

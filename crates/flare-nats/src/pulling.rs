@@ -12,11 +12,12 @@ use async_trait::async_trait;
 use flare_model::time::Timestamp;
 use flare_provider::bridge::{Batch, BridgeResult, Message, Receipt, Stream};
 use futures_util::{FutureExt as _, StreamExt as _};
+use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::consumer::{Wanted, nanoseconds};
 use crate::link::{Identity, Link, away, identity};
-use crate::source::broken;
+use crate::source::{Known, broken};
 
 /// How many are asked for at once, at the most.
 const MOST: usize = 256;
@@ -36,6 +37,10 @@ pub struct Pulling {
     client: Client,
     identity: Identity,
     wanted: Wanted,
+    /// When the stream was made, in microseconds: messages are numbered from there on, so that those of a stream that was made anew come
+    /// after those of the one before.
+    stream: i64,
+    known: Arc<Mutex<Known>>,
     inbox: String,
     /// What the server sent and nobody took. Bound: what was asked for.
     subscriber: Subscriber,
@@ -49,7 +54,13 @@ pub struct Pulling {
 }
 
 impl Pulling {
-    pub async fn new(link: Arc<Link>, client: Client, wanted: Wanted) -> BridgeResult<Pulling> {
+    pub async fn new(
+        link: Arc<Link>,
+        client: Client,
+        wanted: Wanted,
+        stream: i64,
+        known: Arc<Mutex<Known>>,
+    ) -> BridgeResult<Pulling> {
         let inbox = client.new_inbox();
         let subscriber = client.subscribe(inbox.clone()).await;
         let subscriber =
@@ -60,6 +71,8 @@ impl Pulling {
             client,
             identity,
             wanted,
+            stream,
+            known,
             inbox,
             subscriber,
             asked: 0,
@@ -134,7 +147,7 @@ impl Pulling {
         Some(Message {
             receipt: Receipt(receipt),
             position: told.sequence.to_string(),
-            order: i64::try_from(told.sequence).unwrap_or(i64::MAX),
+            order: self.stream.saturating_add_unsigned(told.sequence),
             payload: came.payload,
             deliveries: Some(told.delivered),
             sent_at: Some(Timestamp::from_millis(told.nanoseconds / 1_000_000)),
@@ -216,8 +229,10 @@ impl Stream for Pulling {
         }
         let answered = self.client.request(last.clone(), "+ACK".into()).await;
         answered.map_err(|error| broken(format!("acknowledging: {error}")).because(error))?;
-        for (receipt, _) in &open {
+        let mut known = self.known.lock();
+        for (receipt, subject) in &open {
             self.open.remove(receipt);
+            known.settled = known.settled.max(Told::read(subject).map_or(0, |told| told.sequence));
         }
         Ok(())
     }
@@ -240,6 +255,21 @@ impl Stream for Pulling {
             self.say(subject, "+WPI".to_owned()).await?;
         }
         Ok(())
+    }
+
+    async fn leave(&mut self) {
+        while let Some(Some(came)) = self.subscriber.next().now_or_never() {
+            if self.take(came).await.is_err() {
+                return;
+            }
+        }
+        for subject in std::mem::take(&mut self.open).values() {
+            if self.say(subject, "-NAK".to_owned()).await.is_err() {
+                return;
+            }
+        }
+        // What could not be sent comes again in its time.
+        let _ = self.client.flush().await;
     }
 }
 

@@ -6,9 +6,10 @@ use async_trait::async_trait;
 use flare_provider::bridge::{
     BridgeError, BridgeErrorKind, BridgeResult, Lag, Nature, Partition, Progress, Source, Stream,
 };
+use parking_lot::Mutex;
 
 use crate::api::{ApiError, Lacks};
-use crate::consumer::Wanted;
+use crate::consumer::{Begin, Wanted};
 use crate::link::Link;
 use crate::pulling::Pulling;
 
@@ -19,11 +20,41 @@ const ONLY: &str = "0";
 pub struct Durable {
     link: Arc<Link>,
     wanted: Wanted,
+    known: Arc<Mutex<Known>>,
+}
+
+/// What this process knows of what was read by the consumer. The server keeps that with the consumer, and loses it where somebody deletes
+/// that, or the stream.
+#[derive(Debug, Default)]
+pub struct Known {
+    /// When the stream was made that was read last.
+    stream: Option<i64>,
+    /// The last of its messages that was settled.
+    pub settled: u64,
+}
+
+impl Known {
+    /// Where a consumer begins that is not there: nothing that was put meanwhile is to be missed.
+    fn begin(&self, stream: i64) -> Begin {
+        match self.stream {
+            None => Begin::AsSet,
+            Some(known) if known != stream => Begin::All,
+            Some(_) if self.settled > 0 => Begin::After(self.settled),
+            Some(_) => Begin::AsSet,
+        }
+    }
+
+    /// This stream is read from now on.
+    fn reads(&mut self, stream: i64) {
+        if self.stream.replace(stream) != Some(stream) {
+            self.settled = 0;
+        }
+    }
 }
 
 impl Durable {
     pub fn new(link: Arc<Link>, wanted: Wanted) -> Durable {
-        Durable { link, wanted }
+        Durable { link, wanted, known: Arc::default() }
     }
 }
 
@@ -46,8 +77,12 @@ impl Source for Durable {
 
     async fn open(&self, _partition: &str, _after: Option<&str>) -> BridgeResult<Box<dyn Stream>> {
         let client = self.link.client().await?;
-        self.wanted.provide(&client).await?;
-        Ok(Box::new(Pulling::new(self.link.clone(), client, self.wanted.clone()).await?))
+        let stream = self.wanted.find_stream(&client).await?;
+        let begin = self.known.lock().begin(stream);
+        self.wanted.provide(&client, begin).await?;
+        self.known.lock().reads(stream);
+        let (link, wanted, known) = (self.link.clone(), self.wanted.clone(), self.known.clone());
+        Ok(Box::new(Pulling::new(link, client, wanted, stream, known).await?))
     }
 
     async fn lag(&self, _partition: &str, _after: Option<&str>) -> BridgeResult<Lag> {
@@ -64,4 +99,22 @@ impl Source for Durable {
 /// What is said of a connection that is not what it was.
 pub fn broken(words: impl Into<String>) -> BridgeError {
     BridgeError::new(BridgeErrorKind::Broken, words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_consumer_that_was_deleted_goes_on_and_one_of_a_new_stream_begins_with_all() {
+        let mut known = Known::default();
+        assert_eq!(known.begin(5), Begin::AsSet);
+        known.reads(5);
+        assert_eq!(known.begin(5), Begin::AsSet, "nothing of it was read");
+        known.settled = 7;
+        known.reads(5);
+        assert_eq!((known.begin(5), known.begin(6)), (Begin::After(7), Begin::All));
+        known.reads(6);
+        assert_eq!(known.settled, 0);
+    }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::Nats;
 use crate::api::{ApiError, Lacks, ask, list, result};
-use crate::consumer::{Wanted, mark};
+use crate::consumer::{Begin, Wanted, mark};
 
 fn wanted(nats: &Nats, sources: &[(String, bridge::Source)]) -> Vec<(String, Wanted)> {
     let ours = sources.iter().filter_map(|(consumer, source)| match source {
@@ -74,7 +74,7 @@ pub async fn apply(nats: &Nats, sources: &[(String, bridge::Source)], change: &C
         Action::Create => {
             let wanted = wanted(nats, sources).into_iter().find(|(_, wanted)| name(wanted) == change.name);
             match wanted {
-                Some((_, wanted)) => wanted.provide(&client).await,
+                Some((_, wanted)) => wanted.provide(&client, Begin::AsSet).await,
                 None => refused(format!("no consumer reads by \"{}\"", change.name)),
             }
         }

@@ -3,6 +3,7 @@
 //! It is a library with one function, so that the compiler can check it while the crates below it are translated; it
 //! waits with a binary until they are.
 
+mod bench;
 mod cli;
 mod demo;
 mod keeping;
@@ -41,6 +42,7 @@ pub fn run() -> Exit {
         Command::Remote(remote) => cli::remote::run(remote, cli.output),
         Command::Start(args) => start(args),
         Command::Demo(args) => demo(args, cli.output),
+        Command::Bench(args) => bench(args, cli.output),
         Command::Keeping(command) => keeping::run(command, cli.output, &mut std::io::stdout()),
         Command::Setup(args) => upkeep::run(upkeep::Task::Setup, args, cli.output, &mut std::io::stdout()),
         Command::Fixup(args) => upkeep::run(upkeep::Task::Fixup, args, cli.output, &mut std::io::stdout()),
@@ -68,6 +70,12 @@ fn demo(args: &cli::DemoArgs, format: cli::Format) -> anyhow::Result<Exit> {
     let scratch = demo::Scratch::create(&std::env::temp_dir())?;
     stop_the_process_on_a_panic_in_delivery(scratch.remover());
     demo::run(args, format, &scratch)
+}
+
+fn bench(args: &cli::BenchArgs, format: cli::Format) -> anyhow::Result<Exit> {
+    let scratch = demo::Scratch::create(&std::env::temp_dir())?;
+    stop_the_process_on_a_panic_in_delivery(scratch.remover());
+    bench::run(args, format, &scratch)
 }
 
 /// A panic on a thread that owns feeds or commits leaves state nobody can vouch for. What is durable is right,

@@ -2,7 +2,7 @@
 //! assembled, loads, does its chores, runs, and stops, in this order.
 
 pub mod bridges;
-mod cluster;
+pub mod cluster;
 pub mod engine;
 mod plan;
 

@@ -166,13 +166,10 @@ enum Keeper<'c> {
     Postgresql(Box<Upkeep>),
 }
 
-/// The name of the cluster whose store it is: the mark that its schema carries.
-pub const CLUSTER: &str = "flare";
-
-/// Connects to the server of the configuration.
+/// Connects to the server of the configuration. The name of the cluster is the mark that its schema carries.
 pub fn postgresql(config: &Config) -> anyhow::Result<Upkeep> {
     let options = postgresql_options(config, std::sync::Arc::new(|_| {}));
-    Upkeep::open(&options, CLUSTER).context("the schema of PostgreSQL")
+    Upkeep::open(&options, config.cluster.name.as_str()).context("the schema of PostgreSQL")
 }
 
 impl Keeper<'_> {

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-use super::http::Connection;
 use super::process::Flare;
 use super::sink::{Sink, now};
 
@@ -57,7 +56,7 @@ pub fn document(id: u64, revision: u64, sent: Duration) -> String {
 /// Creates the resource of all workloads; answers the path of its subscriptions.
 pub async fn create_resource(flare: &Flare) -> anyhow::Result<String> {
     let body = r#"{"endpoint":"http://origin.example/documents/{id}","change":{"field":"rev"}}"#;
-    let created = Connection::open(&flare.address).await?.send("POST", "/resources", body).await?;
+    let created = flare.open().await?.send("POST", "/resources", body).await?;
     let resource: serde_json::Value = serde_json::from_slice(&created.body)?;
     Ok(format!("/resources/{}/subscriptions", resource["id"].as_str().context("a resource's id")?))
 }
@@ -65,7 +64,7 @@ pub async fn create_resource(flare: &Flare) -> anyhow::Result<String> {
 /// Creates a subscription; answers its path.
 pub async fn create_subscription(flare: &Flare, path: &str, url: &str) -> anyhow::Result<String> {
     let body = format!(r#"{{"endpoint":{{"url":"{url}"}},"delivery":{{"timeout":"5s"}}}}"#);
-    let created = Connection::open(&flare.address).await?.send("POST", path, &body).await?;
+    let created = flare.open().await?.send("POST", path, &body).await?;
     if created.status != 201 {
         bail!("creating a subscription: {}", String::from_utf8_lossy(&created.body));
     }
@@ -118,9 +117,9 @@ pub async fn send_all(
     let next = Arc::new(AtomicU64::new(0));
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..CONNECTIONS {
-        let (next, address, load) = (next.clone(), flare.address.clone(), load.clone());
+        let (next, load) = (next.clone(), load.clone());
+        let mut connection = flare.open().await?;
         tasks.spawn(async move {
-            let mut connection = Connection::open(&address).await?;
             loop {
                 let change = next.fetch_add(1, Ordering::Relaxed);
                 if change >= load.changes {

@@ -7,6 +7,8 @@ use tokio::net::TcpStream;
 pub struct Connection {
     stream: TcpStream,
     host: String,
+    /// Who asks, as a line of the head; nothing where nobody asks who it is.
+    authorization: String,
     buffer: Vec<u8>,
 }
 
@@ -17,9 +19,15 @@ pub struct Answer {
 
 impl Connection {
     pub async fn open(address: &str) -> anyhow::Result<Connection> {
+        Connection::open_as(address, "").await
+    }
+
+    /// The same for whoever shows a token, in a line of a head with its end.
+    pub async fn open_as(address: &str, authorization: &str) -> anyhow::Result<Connection> {
         let stream = TcpStream::connect(address).await.with_context(|| format!("connecting to {address}"))?;
         stream.set_nodelay(true)?;
-        Ok(Connection { stream, host: address.to_owned(), buffer: Vec::with_capacity(4096) })
+        let (host, authorization) = (address.to_owned(), authorization.to_owned());
+        Ok(Connection { stream, host, authorization, buffer: Vec::with_capacity(4096) })
     }
 
     pub async fn send(&mut self, method: &str, path: &str, body: &str) -> anyhow::Result<Answer> {
@@ -35,8 +43,9 @@ impl Connection {
         body: &str,
     ) -> anyhow::Result<Answer> {
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n{headers}content-length: {}\r\n\r\n{body}",
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n{}{headers}content-length: {}\r\n\r\n{body}",
             self.host,
+            self.authorization,
             body.len()
         );
         self.stream.write_all(request.as_bytes()).await?;
@@ -59,8 +68,9 @@ impl Connection {
     /// The same for an answer in chunks, which is read to its end and forgotten.
     pub async fn send_and_drain(&mut self, method: &str, path: &str, body: &str) -> anyhow::Result<()> {
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nhost: {}\r\ncontent-length: {}\r\n\r\n{body}",
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\n{}content-length: {}\r\n\r\n{body}",
             self.host,
+            self.authorization,
             body.len()
         );
         let (mut reading, mut writing) = self.stream.split();

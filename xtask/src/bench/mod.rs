@@ -40,6 +40,10 @@ pub struct Args {
     /// An earlier binary: each round runs it too, in turns with the other, and its line comes first.
     #[arg(long)]
     before: Option<PathBuf>,
+    /// With authentication beside it: each round runs the same binary first without and then with `auth.mode = "token"`, every
+    /// change sent with a token.
+    #[arg(long, conflicts_with = "before")]
+    auth: bool,
     /// Where Flare keeps everything: its own data directory, or a PostgreSQL server that is started for it.
     #[arg(long, value_enum, default_value_t = Store::Embedded)]
     store: Store,
@@ -114,16 +118,18 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let mut seen = Vec::new();
         let mut seen_before = Vec::new();
         for _ in 0..rounds {
-            if let Some(before) = &args.before {
-                seen_before.push(runtime.block_on(round(before, &workload))?);
+            if let Some(before) = args.before.as_ref().or(args.auth.then_some(&binary)) {
+                seen_before.push(runtime.block_on(round(before, &workload, false))?);
             }
-            seen.push(runtime.block_on(round(&binary, &workload))?);
+            seen.push(runtime.block_on(round(&binary, &workload, args.auth))?);
         }
         let now = median(&workload, seen);
-        if args.before.is_some() {
+        if args.before.is_some() || args.auth {
             let before = median(&workload, seen_before);
-            print_line(&workload, "before", &before);
-            print_line(&workload, "now", &now);
+            let [first, second] =
+                if args.auth { ["without authentication", "with it"] } else { ["before", "now"] };
+            print_line(&workload, first, &before);
+            print_line(&workload, second, &now);
             print_ratio(&workload, &before, &now);
         } else {
             print_line(&workload, workload.about, &now);
@@ -194,9 +200,11 @@ fn print_ratio(workload: &Workload, before: &Round, now: &Round) {
     let cpu = now.measured.cpu_micros / before.measured.cpu_micros;
     if workload.is_paced() {
         let p99 = now.measured.p99.as_secs_f64() / before.measured.p99.as_secs_f64();
-        println!("    now to before: p99 {p99:.3}, cpu {cpu:.3}");
+        println!("    second to first: p99 {p99:.3}, cpu {cpu:.3}");
     } else {
-        println!("    now to before: of raw {:.3}, cpu {cpu:.3}", now.of_raw() / before.of_raw());
+        let puts = now.measured.puts / before.measured.puts;
+        let of_raw = now.of_raw() / before.of_raw();
+        println!("    second to first: puts {puts:.3}, of raw {of_raw:.3}, cpu {cpu:.3}");
     }
 }
 
@@ -220,7 +228,7 @@ fn print_line(workload: &Workload, what: &str, round: &Round) {
     );
 }
 
-async fn round(binary: &Path, workload: &Workload) -> anyhow::Result<Round> {
+async fn round(binary: &Path, workload: &Workload, authenticates: bool) -> anyhow::Result<Round> {
     let plain = Sink::start(None).context("starting the sink")?;
     let raw = raw::per_second(&plain.address, RAW_CONNECTIONS, RAW_REQUESTS).await?;
     let raw_micros = raw::micros(&plain.address, RAW_CONNECTIONS, RAW_REQUESTS).await?;
@@ -229,7 +237,7 @@ async fn round(binary: &Path, workload: &Workload) -> anyhow::Result<Round> {
     let identity = workload.tls.then(|| Identity::new(folder)).transpose()?;
     let sink = Sink::start(identity).context("starting the sink")?;
     let authority = sink.identity.as_ref().map(|identity| &*identity.authority);
-    let flare = Flare::start_trusting(binary, authority).await?;
+    let flare = Flare::start_trusting(binary, authority, authenticates).await?;
     let measured = drive::run(&flare, &sink, workload, Duration::from_secs(120)).await?;
     flare.stop().await?;
     Ok(Round { measured, raw, raw_micros })

@@ -10,9 +10,14 @@ use tokio::process::{Child, Command};
 use super::http::Connection;
 use super::postgresql;
 
+/// The operator's token where there is authentication. Changes are sent with one that is made by it, as origins have.
+const OPERATOR: &str = "operator-of-the-benchmark-0123456789abcdef";
+
 pub struct Flare {
     child: Child,
     pub address: String,
+    /// What requests show, as a line of their heads; nothing without authentication.
+    pub authorization: String,
     data: PathBuf,
     /// A file of authorities that it trusts in place of the public ones.
     authority: Option<PathBuf>,
@@ -53,18 +58,27 @@ pub fn target() -> anyhow::Result<PathBuf> {
 
 impl Flare {
     pub async fn start(binary: &Path) -> anyhow::Result<Flare> {
-        Flare::start_trusting(binary, None).await
+        Flare::start_trusting(binary, None, false).await
     }
 
-    /// The same, with clients that an authority of their own vouches for.
-    pub async fn start_trusting(binary: &Path, authority: Option<&Path>) -> anyhow::Result<Flare> {
+    /// The same, with clients that an authority of their own vouches for, and with authentication or without.
+    pub async fn start_trusting(
+        binary: &Path,
+        authority: Option<&Path>,
+        authenticates: bool,
+    ) -> anyhow::Result<Flare> {
         // Beside the binary: a temporary directory may be in memory, where an fsync costs nothing.
         let data = binary.with_file_name(format!("bench-data-{}", std::process::id()));
         if data.exists() {
             std::fs::remove_dir_all(&data)?;
         }
         let store = postgresql::fresh_schema();
-        Flare::start_on(binary, data, authority.map(Path::to_owned), store).await
+        let mut flare =
+            Flare::start_on(binary, data, authority.map(Path::to_owned), store, authenticates).await?;
+        if authenticates {
+            flare.authorization = flare.make_token().await?;
+        }
+        Ok(flare)
     }
 
     async fn start_on(
@@ -72,6 +86,7 @@ impl Flare {
         data: PathBuf,
         authority: Option<PathBuf>,
         store: Vec<(&'static str, String)>,
+        authenticates: bool,
     ) -> anyhow::Result<Flare> {
         let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let address = format!("127.0.0.1:{port}");
@@ -81,11 +96,13 @@ impl Flare {
             .env("FLARE_LOG_LEVEL", "error")
             .envs(authority.as_ref().map(|file| ("FLARE_HTTP_CLIENT_CA", file)))
             .envs(store.iter().map(|(name, value)| (name, value)))
+            .envs(authenticates.then_some(("FLARE_AUTH_MODE", "token")))
+            .envs(authenticates.then_some(("FLARE_AUTH_OPERATOR_TOKEN", OPERATOR)))
             .stdin(Stdio::null())
             .kill_on_drop(true)
             .spawn()
             .context("starting flare")?;
-        let flare = Flare { child, address, data, authority, store };
+        let flare = Flare { child, address, authorization: String::new(), data, authority, store };
         for _ in 0..500 {
             if let Ok(mut connection) = Connection::open(&flare.address).await
                 && connection.send("GET", "/readyz", "").await.is_ok_and(|answer| answer.status == 200)
@@ -95,6 +112,20 @@ impl Flare {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         bail!("flare did not become ready")
+    }
+
+    /// A connection for whoever drives it.
+    pub async fn open(&self) -> anyhow::Result<Connection> {
+        Connection::open_as(&self.address, &self.authorization).await
+    }
+
+    async fn make_token(&self) -> anyhow::Result<String> {
+        let operator = format!("authorization: Bearer {OPERATOR}\r\n");
+        let draft = r#"{"name":"bench","scopes":["read","origin","subscribe","admin"]}"#;
+        let made =
+            Connection::open_as(&self.address, &operator).await?.send("POST", "/tokens", draft).await?;
+        let made: serde_json::Value = serde_json::from_slice(&made.body)?;
+        Ok(format!("authorization: Bearer {}\r\n", made["token"].as_str().context("a token")?))
     }
 
     fn stat(&self, file: &str) -> anyhow::Result<String> {
@@ -131,7 +162,9 @@ impl Flare {
     pub async fn kill_and_restart(mut self, binary: &Path) -> anyhow::Result<(Flare, Duration)> {
         self.child.kill().await?;
         let began = std::time::Instant::now();
-        let flare = Flare::start_on(binary, self.data, self.authority, self.store).await?;
+        let authenticates = !self.authorization.is_empty();
+        let flare = Flare::start_on(binary, self.data, self.authority, self.store, authenticates).await?;
+        let flare = Flare { authorization: self.authorization, ..flare };
         Ok((flare, began.elapsed()))
     }
 

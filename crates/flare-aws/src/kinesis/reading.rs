@@ -15,6 +15,12 @@ const WHEN_IDLE: Duration = Duration::from_secs(1);
 /// A deleted stream has to be noticed within ten seconds.
 const LONGEST: Duration = Duration::from_secs(4);
 
+/// A clock that is ahead of the service's by less than this misses nothing where what came since a time is read, in milliseconds.
+pub const AHEAD: i64 = 60_000;
+
+/// How positions begin that are no number of a record but a time, in milliseconds.
+const BEGAN: &str = "at:";
+
 /// Where a shard is read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum From {
@@ -38,6 +44,17 @@ impl From {
             StartAt::Beginning => From::Oldest,
             StartAt::At(time) => From::At(time),
         }
+    }
+
+    /// After a position that was written down: the number of a record, or the time at which it was begun to read what comes from then on.
+    pub fn position(position: &str, number: fn(String) -> From) -> From {
+        let time = position.strip_prefix(BEGAN).and_then(|millis| millis.parse().ok());
+        time.map_or_else(|| number(position.to_owned()), |millis| From::At(Timestamp::from_millis(millis)))
+    }
+
+    /// A position that begins here, of what comes from now on: so it can be read also after a restart before which nothing came.
+    pub fn began(&self, opened: Timestamp) -> Option<String> {
+        (*self == From::Latest).then(|| format!("{BEGAN}{}", opened.moved(-AHEAD).millis()))
     }
 
     /// What is asked of the service for an iterator that begins there.
@@ -145,6 +162,19 @@ mod tests {
             expected["ShardId"] = "shard-0".into();
             assert_eq!(from.asked("s", "shard-0"), expected);
         }
+    }
+
+    #[test]
+    fn what_comes_from_now_on_has_a_position_before_anything_came() {
+        let opened = Timestamp::from_millis(1_500_000_060_250);
+        let began = From::Latest.began(opened).expect("it begins now");
+        let time = Timestamp::from_millis(1_500_000_000_250);
+        assert_eq!(
+            (began.as_str(), From::position(&began, From::After)),
+            ("at:1500000000250", From::At(time))
+        );
+        assert_eq!(From::position("7", From::Including), From::Including("7".into()));
+        assert_eq!((From::Oldest.began(opened), From::After("7".into()).began(opened)), (None, None));
     }
 
     #[test]

@@ -132,7 +132,7 @@ impl Source for KinesisSource {
 
     async fn open(&self, partition: &str, after: Option<&str>) -> BridgeResult<Box<dyn Stream>> {
         let from = match after {
-            Some(position) => From::Including(position.to_owned()),
+            Some(position) => From::position(position, From::Including),
             None => self.beginning(partition).await?,
         };
         let mut stream = KinesisStream::new(self.named.clone(), partition, from, (self.now)());
@@ -146,7 +146,7 @@ impl Source for KinesisSource {
 
     async fn lag(&self, partition: &str, after: Option<&str>) -> BridgeResult<Lag> {
         let from = match after {
-            Some(position) => From::After(position.to_owned()),
+            Some(position) => From::position(position, From::After),
             None => self.beginning(partition).await?,
         };
         // The service says how far the end of a read is from the newest record: so a read of one says it of the oldest.

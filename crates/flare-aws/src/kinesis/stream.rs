@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::Named;
-use super::reading::{Found, From, Went, find, pause};
+use super::reading::{AHEAD, Found, From, Went, find, pause};
 use crate::transport::Failure;
 
 /// The most records that the service gives at once.
@@ -24,10 +24,6 @@ const MOST: usize = 10_000;
 
 /// So many reads of nothing, while something waits, are enough to take a position for known.
 const LOOKS: u32 = 20;
-
-/// An iterator for what comes from now on, whose time is over before anything came, is made anew for what came since it was made.
-/// A clock that is ahead of the service's by less than this misses nothing.
-const AHEAD: i64 = 60_000;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -80,6 +76,7 @@ pub struct KinesisStream {
     /// How often in a row it was too much.
     too_much: u32,
     opened: Timestamp,
+    began: Option<String>,
     receipts: u64,
     order: i64,
 }
@@ -89,6 +86,7 @@ impl KinesisStream {
         KinesisStream {
             named,
             shard: shard.to_owned(),
+            began: from.began(opened),
             from,
             standing: Standing::Begin,
             ready: VecDeque::new(),
@@ -186,6 +184,7 @@ impl KinesisStream {
             }
             Err(failure) if failure.is("ExpiredIteratorException") => {
                 if self.from == From::Latest {
+                    // It is made anew for what came since it was made.
                     self.from = From::At(self.opened.moved(-AHEAD));
                 }
                 self.standing = Standing::Begin;
@@ -235,6 +234,10 @@ pub async fn read_once(named: &Named, shard: &str, from: &From) -> Result<u64, F
 
 #[async_trait]
 impl Stream for KinesisStream {
+    fn began(&self) -> Option<String> {
+        self.began.clone()
+    }
+
     async fn next(&mut self, most: usize) -> BridgeResult<Batch> {
         loop {
             if !self.ready.is_empty() {

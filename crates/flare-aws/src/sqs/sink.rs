@@ -136,7 +136,7 @@ fn entry(outgoing: &Outgoing, fifo: bool) -> Result<Entry, String> {
 fn attributes(outgoing: &Outgoing) -> Vec<(String, String)> {
     let rank = |name: &str| match name {
         "webhook-id" => 0,
-        name if name.starts_with("flare-") => 1,
+        name if name.starts_with("Flare-") => 1,
         name if name.starts_with("webhook-") => 2,
         _ => 3,
     };
@@ -151,7 +151,7 @@ fn attributes(outgoing: &Outgoing) -> Vec<(String, String)> {
     }
     all.sort_by_key(|(name, _)| rank(name));
     all.truncate(ATTRIBUTES);
-    all.into_iter().map(|(name, value)| (written(name), value.to_owned())).collect()
+    all.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 fn is_name(name: &str) -> bool {
@@ -162,16 +162,6 @@ fn is_name(name: &str) -> bool {
 /// An attribute has a value, and none of the characters that the service refuses.
 fn is_value(value: &str) -> bool {
     !value.is_empty() && value.chars().all(|letter| letter >= ' ' || matches!(letter, '\t' | '\n' | '\r'))
-}
-
-/// Unlike those of headers, names of attributes differ by case: Flare's own are written `Flare-Document`.
-fn written(name: &str) -> String {
-    let Some(rest) = name.strip_prefix("flare-") else { return name.to_owned() };
-    let words = rest.split('-').map(|word| {
-        let (first, others) = word.split_at(word.chars().next().map_or(0, char::len_utf8));
-        first.to_ascii_uppercase() + others
-    });
-    format!("Flare-{}", words.collect::<Vec<_>>().join("-"))
 }
 
 /// A group or an id as the service takes it: visible ASCII, 128 at the most. Anything else is hashed, always to the same.
@@ -202,7 +192,7 @@ mod tests {
         let many: Vec<(String, String)> = (0..20).map(|n| (format!("x-{n}"), "v".to_owned())).collect();
         let mut headers: Vec<(&str, &str)> = many.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         headers.extend([
-            ("flare-patch-from", "3"),
+            ("Flare-Patch-From", "3"),
             ("webhook-id", "msg_1"),
             ("webhook-signature", "v1,x"),
             ("x-empty", ""),

@@ -236,4 +236,14 @@ impl Stream for SqsStream {
         });
         self.failures(&failed, "hiding what is being stored of", "may come again")
     }
+
+    async fn leave(&mut self) {
+        // A poll that is dropped may take messages all the same, and hide them from everybody until their time is over.
+        while let Some(polled) = self.polls.join_next().await {
+            self.came_back(polled);
+        }
+        self.ready.clear();
+        let hidden = std::mem::take(&mut self.handles).into_iter().collect();
+        in_tens(&self.queue.client, &self.url, Operation::Hide(0), hidden).await;
+    }
 }

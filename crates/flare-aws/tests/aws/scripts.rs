@@ -191,6 +191,24 @@ async fn with_latest_nothing_that_came_to_a_child_meanwhile_is_missed() {
 }
 
 #[tokio::test]
+async fn with_latest_what_came_before_anything_was_read_is_read_after_a_restart() {
+    let played = Played::start(|operation, input| match operation {
+        "ListShards" => gives(json!({"Shards": [shard("s-0", [None, None], false)]})),
+        "GetShardIterator" => iterator(input),
+        other => panic!("nobody asks for {other}"),
+    })
+    .await;
+    let stream = kinesis(&played, StartAt::Latest).open("s-0", None).await.expect("it opens");
+    let began = stream.began().expect("where it began can be written down");
+    // Another process, which knows nothing but that.
+    kinesis(&played, StartAt::Latest).open("s-0", Some(&began)).await.expect("it opens");
+    let iterators = played.asked("GetShardIterator");
+    let kinds: Vec<&Value> = iterators.iter().map(|input| &input["ShardIteratorType"]).collect();
+    assert_eq!(kinds, ["LATEST", "AT_TIMESTAMP"]);
+    assert!(iterators[1]["Timestamp"].is_f64(), "{iterators:?}");
+}
+
+#[tokio::test]
 async fn an_answer_that_is_lost_is_doubt_and_one_that_asks_to_wait_is_not() {
     for (answer, expected) in [
         (None, "Unknown"),

@@ -136,7 +136,7 @@ fn arrived(message: &Value) -> Arrived {
     Arrived {
         id: attributes.get("webhook-id").map(value),
         key: message["Attributes"]["MessageGroupId"].as_str().map(str::to_owned),
-        headers: attributes.iter().map(|(name, of)| (name.to_ascii_lowercase(), value(of))).collect(),
+        headers: attributes.iter().map(|(name, of)| (name.clone(), value(of))).collect(),
         body: Bytes::from(message["Body"].as_str().expect("a text").to_owned()),
     }
 }

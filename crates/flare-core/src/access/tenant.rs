@@ -51,17 +51,23 @@ impl Tenant {
 
     /// Takes one of the changes of this second. False: there are no more.
     pub fn take_change(&self, now: Duration) -> bool {
-        let Some(rate) = self.stored.quotas.changes_per_second else { return true };
+        self.take_changes(now, 1).is_ok()
+    }
+
+    /// Takes as many as there are, of so many, and answers how many those are. None: after so long there is one.
+    pub fn take_changes(&self, now: Duration, wanted: usize) -> Result<usize, Duration> {
+        let Some(rate) = self.stored.quotas.changes_per_second else { return Ok(wanted) };
         let rate = f64::from(rate);
         let changes = &mut *self.changes.lock();
         let earned = now.saturating_sub(changes.at).as_secs_f64() * rate;
         changes.left = if changes.begun { (changes.left + earned).min(rate) } else { rate };
         (changes.at, changes.begun) = (now, true);
         if changes.left < 1.0 {
-            return false;
+            return Err(Duration::from_secs_f64((1.0 - changes.left) / rate));
         }
-        changes.left -= 1.0;
-        true
+        let taken = (changes.left as usize).min(wanted);
+        changes.left -= taken as f64;
+        Ok(taken)
     }
 
     /// Whether its documents have to be counted before anybody can say whether there may be more.
@@ -113,12 +119,18 @@ impl<'t> Begun<'t> {
         self.quantity += i64::from(begun);
         begun
     }
+
+    /// It was found out that none of them has to be one more.
+    pub fn none(&mut self) {
+        let documents = &mut *self.tenant.documents.lock();
+        documents.pending = (documents.pending - self.quantity).max(0);
+        self.quantity = 0;
+    }
 }
 
 impl Drop for Begun<'_> {
     fn drop(&mut self) {
-        let documents = &mut *self.tenant.documents.lock();
-        documents.pending = (documents.pending - self.quantity).max(0);
+        self.none();
     }
 }
 

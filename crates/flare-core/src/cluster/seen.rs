@@ -43,7 +43,7 @@ pub struct Seen {
     pub trouble: Option<Trouble>,
     /// Nodes that say that they do not work, or may not, each since when.
     pub troubled: BTreeMap<NodeId, Duration>,
-    /// Since when a node hands its units over, or has.
+    /// Since when a node hands its units over.
     pub draining_since: Option<Duration>,
     /// Nodes whose wall clock is surely off from this one's.
     pub skewed: BTreeMap<NodeId, Skew>,
@@ -264,7 +264,7 @@ impl Seen {
 
     fn look_at_nodes(&mut self, listed: &Snapshot, now: Duration) {
         let records = || listed.nodes.values().map(|found| &found.record);
-        let drains = records().any(|record| matches!(record.state, NodeState::Draining | NodeState::Drained));
+        let drains = records().any(|record| record.state == NodeState::Draining);
         let troubled = listed.nodes.iter().filter(|(_, found)| found.record.trouble.is_some());
         let since = |id: &NodeId| self.troubled.get(id).copied().unwrap_or(now);
         self.troubled = troubled.map(|(id, _)| (id.clone(), since(id))).collect();

@@ -241,6 +241,8 @@ section! {
         revisions: u32 = 10_000, in 1..=10_000_000;
         /// How many tombstones a lane may have before those go that only disabled feeds still need.
         held: u32 = 100_000, in 0..=1_000_000_000;
+        /// How long a message that a consumer could not read is kept, from when it came.
+        dead_letters: Duration = hours(2160), in secs(1)..=DECADE;
     }
 }
 

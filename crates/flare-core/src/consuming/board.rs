@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use flare_model::consumer::{Condition, Progress};
+use flare_model::consumer::{Condition, Failed, Progress};
 use flare_model::time::Timestamp;
 use flare_provider::bridge::Lag;
 use parking_lot::Mutex;
@@ -21,6 +21,8 @@ pub struct Board {
 struct Inner {
     /// How finding its partitions fares: the word, since when, and why.
     finding: (Condition, Option<Timestamp>, Option<String>),
+    /// What went wrong last with that.
+    not_found: Option<Failed>,
     /// Bound: one for each partition of the source.
     partitions: BTreeMap<String, Part>,
     /// Messages by the second in which they came. Bound: the seconds of [`WINDOW`].
@@ -51,6 +53,8 @@ pub struct Now {
     pub reason: Option<String>,
     /// Its partitions.
     pub partitions: BTreeMap<String, Part>,
+    /// What went wrong last with finding them.
+    pub not_found: Option<Failed>,
     /// Messages in a second, lately.
     pub rate: f64,
 }
@@ -63,6 +67,9 @@ impl Board {
             true => inner.finding.1.or(Some(at)),
             false => Some(at),
         };
+        if let Some(error) = &why {
+            inner.not_found = Some(Failed { at, error: error.clone() });
+        }
         inner.finding = (condition, since, why);
     }
 
@@ -111,7 +118,8 @@ impl Board {
         }
         let messages: u64 = inner.lately.iter().map(|(_, count)| count).sum();
         let rate = messages as f64 / WINDOW.as_secs_f64();
-        Now { condition, since, reason, partitions: inner.partitions.clone(), rate }
+        let (partitions, not_found) = (inner.partitions.clone(), inner.not_found.clone());
+        Now { condition, since, reason, partitions, not_found, rate }
     }
 }
 

@@ -19,8 +19,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use flare_model::access::Account;
 use flare_model::consumer::Counted;
-use flare_provider::Store;
+use flare_model::document::Write;
+use flare_provider::{Committed, ProviderError, Store};
 use parking_lot::Mutex;
 
 use crate::bridges::Bridges;
@@ -38,6 +40,8 @@ pub struct Tools {
     pub bridges: Arc<Bridges>,
     /// What asks endpoints.
     pub web: Arc<dyn Web>,
+    /// What accounts may have.
+    pub accounts: Arc<dyn Accounts>,
     /// How often an unreadable message is tried.
     pub tries: u32,
     /// How many messages are asked for at once.
@@ -47,6 +51,31 @@ pub struct Tools {
     /// So many bytes are written at once.
     pub commit_bytes: usize,
 }
+
+/// What accounts may have and send. A consumer that may not now waits, and what it was given waits with it.
+#[async_trait]
+pub trait Accounts: Send + Sync {
+    /// How many of so many messages an account may have stored now, one at least. None: after so long it may have one.
+    fn messages(&self, account: &Account, wanted: usize) -> Result<usize, Duration>;
+
+    /// Commits writes of an account, in order, from the first on as many as fit into the documents that it may have.
+    async fn commit(&self, account: &Account, writes: Vec<Write>) -> Result<Fitting, ProviderError>;
+}
+
+/// What was committed of some writes.
+pub struct Fitting {
+    /// What became of those that fit: the first ones.
+    pub committed: Vec<flare_provider::Result<Committed>>,
+    /// Why the next does not; nothing where all did.
+    pub full: Option<String>,
+}
+
+/// The least time to wait for messages that an account may have stored: so that those of a while are stored together.
+const A_WHILE: Duration = Duration::from_millis(100);
+
+/// So many bytes of an answer of an endpoint that is polled are read. When there are more: the answer is not used, and the consumer
+/// says so.
+pub const ANSWER: usize = 32 << 20;
 
 /// What asks endpoints, under the rules for destinations that everything Flare sends goes by. Redirects are not followed.
 #[async_trait]

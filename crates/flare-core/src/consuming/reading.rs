@@ -56,10 +56,21 @@ enum Broken {
 impl Reading {
     /// Reads until it is told to stop or there is nothing more. It stops between batches: what was given out is stored first.
     pub async fn run(mut self, mut unit: Unit) -> Ended {
+        let ended = self.read(&mut unit).await;
+        if ended == Ended::Told {
+            unit.rest().await;
+        }
+        ended
+    }
+
+    async fn read(&mut self, unit: &mut Unit) -> Ended {
         let mut failures = 0;
         loop {
-            let ended = match self.open(&unit).await {
-                Ok(stream) => self.follow(stream, &mut unit, &mut failures).await,
+            let ended = match self.open(unit).await {
+                Ok(stream) => match self.begin(stream.began(), unit).await {
+                    Ok(()) => self.follow(stream, unit, &mut failures).await,
+                    Err(broken) => broken,
+                },
                 Err(error) => Broken::Bridge(error),
             };
             let error = match ended {
@@ -100,13 +111,31 @@ impl Reading {
         self.source.open(&self.partition, after).await
     }
 
+    /// Where a partition was begun is durable before anything comes: whoever reads it after a restart misses nothing of what came
+    /// meanwhile.
+    async fn begin(&self, began: Option<String>, unit: &mut Unit) -> Result<(), Broken> {
+        let positions = self.source.nature().progress == Progress::Positions;
+        let Some(began) = began.filter(|_| positions && unit.progress.position.is_none()) else {
+            return Ok(());
+        };
+        match unit.take_in(&[], Some(began)).await {
+            Ok(_) => Ok(()),
+            Err(Stopped::Fenced) => Err(Broken::Ended(Ended::Fenced)),
+            Err(stopped) => Err(Broken::Bridge(store_is_away(&stopped))),
+        }
+    }
+
     async fn follow(&mut self, mut stream: Box<dyn Stream>, unit: &mut Unit, failures: &mut u32) -> Broken {
         unit.turns(Condition::Active, None).await;
         loop {
             let most = self.tools.batch.min(BYTES / self.size.max(1)).max(1);
             let batch = tokio::select! {
                 biased;
-                () = self.stop.cancelled() => return Broken::Ended(Ended::Told),
+                () = self.stop.cancelled() => {
+                    // Whatever is not given back by then comes again by itself.
+                    let _ = tokio::time::timeout(KEEP, stream.leave()).await;
+                    return Broken::Ended(Ended::Told);
+                }
                 batch = stream.next(most) => batch,
             };
             let messages = match batch {
@@ -114,7 +143,7 @@ impl Reading {
                 Ok(Batch::End) => match unit.end().await {
                     Ok(()) => return Broken::Ended(Ended::Over),
                     Err(Stopped::Fenced) => return Broken::Ended(Ended::Fenced),
-                    Err(Stopped::Store(error)) => return Broken::Bridge(store_is_away(&error)),
+                    Err(stopped) => return Broken::Bridge(store_is_away(&stopped)),
                 },
                 Err(error) => return Broken::Bridge(error),
             };
@@ -127,8 +156,49 @@ impl Reading {
         }
     }
 
-    /// Stores messages however long that takes, and then tells the source.
+    /// Stores messages as their account may send them, and tells the source.
     async fn settle(
+        &self,
+        stream: &mut Box<dyn Stream>,
+        unit: &mut Unit,
+        mut messages: Vec<Message>,
+    ) -> Result<(), Broken> {
+        while !messages.is_empty() {
+            let allowed = self.allowed(stream, unit, messages.len()).await?;
+            let rest = messages.split_off(allowed);
+            self.settle_allowed(stream, unit, messages).await?;
+            messages = rest;
+        }
+        Ok(())
+    }
+
+    /// How many of so many messages may be stored: it waits until some may.
+    async fn allowed(
+        &self,
+        stream: &mut Box<dyn Stream>,
+        unit: &Unit,
+        wanted: usize,
+    ) -> Result<usize, Broken> {
+        let mut kept = self.tools.clock.monotonic();
+        loop {
+            let wait = match unit.allowed(wanted) {
+                Ok(allowed) => return Ok(allowed.clamp(1, wanted)),
+                Err(wait) => wait,
+            };
+            tokio::select! {
+                () = self.stop.cancelled() => return Err(Broken::Ended(Ended::Told)),
+                () = tokio::time::sleep(wait.min(KEEP)) => {}
+            }
+            let now = self.tools.clock.monotonic();
+            if now.saturating_sub(kept) >= KEEP {
+                stream.keep().await.map_err(Broken::Bridge)?;
+                kept = now;
+            }
+        }
+    }
+
+    /// Stores messages however long that takes, and then tells the source.
+    async fn settle_allowed(
         &self,
         stream: &mut Box<dyn Stream>,
         unit: &mut Unit,
@@ -179,9 +249,11 @@ impl Reading {
                 }
                 Err(stopped) => stopped,
             };
-            let Stopped::Store(error) = stopped else { return Err(Broken::Ended(Ended::Fenced)) };
+            if matches!(stopped, Stopped::Fenced) {
+                return Err(Broken::Ended(Ended::Fenced));
+            }
             failures += 1;
-            unit.turns(Condition::Failing, Some(error.to_string())).await;
+            unit.turns(Condition::Failing, Some(stopped.to_string())).await;
             let wait = backoff(failures, FIRST, KEEP, &self.tools.chance);
             tokio::select! {
                 () = self.stop.cancelled() => return Err(Broken::Ended(Ended::Told)),
@@ -202,6 +274,6 @@ fn incoming(message: Message) -> Incoming {
     }
 }
 
-fn store_is_away(error: &flare_provider::ProviderError) -> BridgeError {
-    BridgeError::new(BridgeErrorKind::Unavailable, format!("the store does not take it: {}", error.detail))
+fn store_is_away(stopped: &Stopped) -> BridgeError {
+    BridgeError::new(BridgeErrorKind::Unavailable, format!("the store does not take it: {stopped}"))
 }

@@ -18,8 +18,10 @@ use super::reading::{Ended, Reading};
 use super::unit::{Stopped, Unit};
 use super::{Tools, backoff};
 
-/// How often partitions are looked for, and how far behind they are.
+/// How often partitions are looked for, and how far behind they are; and how soon for the second time, so that whoever asks hears early
+/// how much waits.
 const LOOK: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(1);
 
 /// How long the answer to how far behind a partition is may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -62,7 +64,7 @@ impl Run {
             return self.poll(poll).await;
         }
         let mut readers = Readers::default();
-        let (mut failures, mut source) = (0, None);
+        let (mut failures, mut source, mut pause) = (0, None, SOON);
         loop {
             let found = self.find(&settings.source, &mut source).await;
             let wait = match found {
@@ -74,7 +76,7 @@ impl Run {
                     {
                         return ended;
                     }
-                    LOOK
+                    std::mem::replace(&mut pause, LOOK)
                 }
                 Err(error) => {
                     failures += 1;
@@ -131,8 +133,11 @@ impl Run {
         let listed: BTreeMap<&str, &Partition> =
             partitions.iter().map(|partition| (partition.id.as_str(), partition)).collect();
         for partition in partitions {
-            let over =
-                |before: &String| readers.over.contains(before) || !listed.contains_key(before.as_str());
+            // One that is not listed any more may still be read.
+            let over = |before: &String| {
+                let is_known = listed.contains_key(before.as_str()) || readers.running.contains(before);
+                readers.over.contains(before) || !is_known
+            };
             let begun = readers.running.contains(&partition.id) || readers.over.contains(&partition.id);
             if begun || !partition.after.iter().all(over) {
                 continue;
@@ -143,8 +148,8 @@ impl Run {
             let unit = match taken.await {
                 Ok(unit) => unit,
                 Err(Stopped::Fenced) => return Some(Ended::Fenced),
-                Err(Stopped::Store(error)) => {
-                    self.board.finding(Condition::Failing, self.tools.clock.now(), Some(error.to_string()));
+                Err(stopped) => {
+                    self.board.finding(Condition::Failing, self.tools.clock.now(), Some(stopped.to_string()));
                     return None;
                 }
             };
@@ -192,9 +197,9 @@ impl Run {
                     return poll.run(unit).await;
                 }
                 Err(Stopped::Fenced) => return Ended::Fenced,
-                Err(Stopped::Store(error)) => {
+                Err(stopped) => {
                     failures += 1;
-                    self.board.finding(Condition::Failing, self.tools.clock.now(), Some(error.to_string()));
+                    self.board.finding(Condition::Failing, self.tools.clock.now(), Some(stopped.to_string()));
                 }
             }
             tokio::select! {

@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use flare_model::consumer::{Condition, ConsumerDraft};
+use flare_model::access::Account;
+use flare_model::consumer::{Condition, ConsumerDraft, Progress};
+use flare_model::document::Write;
 use flare_model::ids::{ResourceId, ResourceNumber, Seq};
 use flare_model::resource::Resource;
 use flare_model::time::Timestamp;
 use flare_provider::bridge::Bridge;
 use flare_provider::memory::{Memory, MemoryBroker};
-use flare_provider::{EntityKind, ListLetters, NewEntity, ScanLane, Start, Store};
+use flare_provider::{EntityKind, ListLetters, NewEntity, ProviderError, ScanLane, Start, Store};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -19,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::board::{Board, Now};
 use super::reading::Ended;
 use super::run::Run;
-use super::{Asked, Page, Tools, Web};
+use super::{Accounts, Asked, Fitting, Page, Tools, Web};
 use crate::bridges::Bridges;
 use crate::door::{Chance, Clock};
 
@@ -42,6 +44,20 @@ struct Nowhere;
 impl Web for Nowhere {
     async fn get(&self, _: Asked<'_>) -> Result<Page, String> {
         Err("there is no network here".to_owned())
+    }
+}
+
+/// Accounts without quotas.
+struct Unbounded(Store);
+
+#[async_trait::async_trait]
+impl Accounts for Unbounded {
+    fn messages(&self, _: &Account, wanted: usize) -> Result<usize, Duration> {
+        Ok(wanted)
+    }
+
+    async fn commit(&self, _: &Account, writes: Vec<Write>) -> Result<Fitting, ProviderError> {
+        Ok(Fitting { committed: self.0.documents.commit(writes).await?, full: None })
     }
 }
 
@@ -94,6 +110,7 @@ impl Stage {
             chance: Chance::from_seed(1),
             bridges: Arc::new(bridges),
             web: Arc::new(Nowhere),
+            accounts: Arc::new(Unbounded(store.clone())),
             tries: 3,
             batch: 4,
             counted: Arc::new(Mutex::default()),
@@ -182,6 +199,10 @@ async fn messages_become_documents_and_are_acknowledged_then() {
     assert_eq!(stage.tools.counted.lock().accepted, 4);
     reader.stop.cancel();
     assert_eq!(stage.tasks.join_next().await.expect("it ends").expect("well"), Ended::Told);
+    let readings = stage.store.intake.readings(stage.resource.number).await.expect("read");
+    let recorded: Progress =
+        serde_json::from_str(readings[0].progress.as_deref().expect("progress")).expect("JSON");
+    assert_eq!(recorded.counted.acknowledged, 6, "whoever asks while nobody reads hears of all");
 }
 
 #[tokio::test(start_paused = true)]
@@ -218,6 +239,20 @@ async fn whoever_read_before_stores_no_progress_and_acknowledges_nothing() {
     assert_eq!(stage.tasks.join_next().await.expect("the first ends").expect("well"), Ended::Fenced);
     let now = stage.until(&second, "the second goes on", |now| counted(now).received == 2).await;
     assert_eq!(counted(&now).received, 2, "it began where the first had come to");
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_reading_begins_is_durable_before_anything_comes() {
+    let mut stage = Stage::of("aws.kinesis", by_revision()).await;
+    let reader = stage.read().await;
+    let begun = |now: &Now| now.partitions.get("0").is_some_and(|part| part.progress.position.is_some());
+    stage.until(&reader, "it reads", begun).await;
+    reader.stop.cancel();
+    assert_eq!(stage.tasks.join_next().await.expect("it ends").expect("well"), Ended::Told);
+    let readings = stage.store.intake.readings(stage.resource.number).await.expect("read");
+    let progress: Progress =
+        serde_json::from_str(readings[0].progress.as_deref().expect("some")).expect("progress");
+    assert_eq!((progress.position.as_deref(), progress.counted.received), (Some("0"), 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -272,6 +307,16 @@ async fn a_queue_that_is_deleted_disables_its_consumer_until_it_is_there_again()
     stage.broker.set_away(false);
     stage.put(&[json!({"id": "a", "rev": 2})]);
     stage.until(&reader, "it goes on again", |now| counted(now).accepted == 2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_never_was_is_a_failure_that_is_shown() {
+    let mut stage = Stage::of("rabbitmq", by_revision()).await;
+    stage.broker.delete("orders");
+    let reader = stage.read().await;
+    let now = stage.until(&reader, "it is disabled", |now| now.condition == Condition::Disabled).await;
+    assert_eq!(now.not_found.map(|failed| failed.error), now.reason);
+    assert!(now.partitions.is_empty());
 }
 
 #[tokio::test(start_paused = true)]

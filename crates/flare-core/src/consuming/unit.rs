@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use flare_model::change::ChangeError;
-use flare_model::consumer::{Condition, Naming, Progress, Understood, Unread};
+use flare_model::consumer::{Condition, Failed, Naming, Progress, Understood, Unread};
 use flare_model::document::{Intent, Outcome, Write};
 use flare_model::layout::Instant;
 use flare_model::resource::Resource;
@@ -14,8 +14,8 @@ use flare_model::revision::{Date, Revision};
 use flare_provider::{Committed, Conflict, ErrorKind, NewLetter, ProviderError};
 use serde::{Deserialize, Serialize};
 
-use super::Tools;
 use super::board::Board;
+use super::{A_WHILE, Fitting, Tools};
 
 /// No catalog routes what a consumer writes: its documents lie in its own lanes, whatever their names.
 const ROUTED: u64 = u64::MAX;
@@ -55,6 +55,9 @@ pub enum Stopped {
     /// Another reader has it, or its consumer is gone.
     #[error("another reader has taken it over, or its consumer is gone")]
     Fenced,
+    /// Its account has as many documents as it may: all of it is to be tried again.
+    #[error("{0}")]
+    Full(String),
     /// Not now; nothing, or only a part, was stored, and all of it is to be tried again.
     #[error(transparent)]
     Store(ProviderError),
@@ -81,8 +84,12 @@ pub struct Unit {
     epoch: u64,
     /// Whether the source gives out again what it is told to.
     comes_again: bool,
+    /// Whether it says the same again and again, also what was given up: that is remembered then, with the dead letter itself.
+    pub says_again: bool,
     /// What is durable, and what was counted since.
     pub progress: Progress,
+    /// Whether something was counted since.
+    unwritten: bool,
 }
 
 impl Unit {
@@ -103,6 +110,8 @@ impl Unit {
                 Stopped::Store(ProviderError::new(ErrorKind::Corrupt, "intake.take", detail))
             })?,
         };
+        let settings = resource.consumer().expect("only consumers are read");
+        progress.reads(&settings.draft.source.place());
         progress.turns(Condition::Preparing, tools.clock.now(), None);
         board.put(partition, epoch, &progress, None);
         Ok(Unit {
@@ -112,7 +121,9 @@ impl Unit {
             partition: partition.to_owned(),
             epoch,
             comes_again,
+            says_again: false,
             progress,
+            unwritten: false,
         })
     }
 
@@ -129,6 +140,12 @@ impl Unit {
         }
     }
 
+    /// Something is wrong that does not keep it from reading.
+    pub fn notes(&mut self, error: String) {
+        self.progress.last_failure = Some(Failed { at: self.tools.clock.now(), error });
+        self.board.put(&self.partition, self.epoch, &self.progress, None);
+    }
+
     /// The partition is over.
     pub async fn end(&mut self) -> Result<(), Stopped> {
         self.progress.ended = true;
@@ -137,10 +154,28 @@ impl Unit {
         Ok(())
     }
 
-    /// So many of its messages need not come again.
+    /// How many of so many messages may be stored now. None: to be asked again after this.
+    pub fn allowed(&self, wanted: usize) -> Result<usize, Duration> {
+        let allowed = self.tools.accounts.messages(&self.resource.account, wanted);
+        allowed.map_err(|wait| wait.max(A_WHILE))
+    }
+
+    /// So many of its messages need not come again. That is durable with whatever is written next.
     pub fn acknowledged(&mut self, messages: usize) {
+        if !self.comes_again {
+            return;
+        }
         self.progress.counted.acknowledged += messages as u64;
+        self.unwritten |= messages > 0;
         self.board.put(&self.partition, self.epoch, &self.progress, None);
+    }
+
+    /// It is not read here any more. What was counted since the last writing is written down; where that fails nobody is told more than
+    /// was known before.
+    pub async fn rest(&mut self) {
+        if self.unwritten {
+            let _ = self.advance(Vec::new()).await;
+        }
     }
 
     /// Stores messages, in order, and answers what became of each. `position` is where reading goes on after them. When this fails,
@@ -168,6 +203,9 @@ impl Unit {
                     match next.unread(&message.payload, message.given_out, self.comes_again, most) {
                         Unread::Again(wait) => Became::Again(wait),
                         Unread::GiveUp(tries) => {
+                            if self.says_again {
+                                next.gave_up(&message.payload);
+                            }
                             letters.push(self.letter(message, tries, error));
                             Became::Dead
                         }
@@ -176,6 +214,10 @@ impl Unit {
             });
         }
         next.position = position.or(next.position);
+        if !self.comes_again {
+            // A position says so by itself.
+            next.counted.acknowledged += messages.len() as u64;
+        }
         let before = std::mem::replace(&mut self.progress, next);
         if let Err(error) = self.advance(letters).await {
             self.progress = before;
@@ -247,11 +289,12 @@ impl Unit {
         if piece.is_empty() {
             return Ok(());
         }
-        let committed = self.tools.store.documents.commit(std::mem::take(piece)).await.map_err(stopped)?;
+        let committing = self.tools.accounts.commit(&self.resource.account, std::mem::take(piece));
+        let Fitting { committed, full } = committing.await.map_err(stopped)?;
         for (place, committed) in places.drain(..).zip(committed) {
             results[place] = outcome(committed)?;
         }
-        Ok(())
+        full.map_or(Ok(()), |why| Err(Stopped::Full(why)))
     }
 
     fn write(&self, message: &Incoming, next: &mut Progress) -> Result<Write, String> {

@@ -97,6 +97,9 @@ pub struct Journey {
     epoch: Epoch,
     /// What the threads were told of the clock, see [`Journey::clock_moved`].
     offset: AtomicI64,
+    /// Held while lanes go from one thread to another, and while threads are told of the clock: what one has recorded is
+    /// read by the next under the same clock.
+    handing_over: tokio::sync::RwLock<()>,
 }
 
 impl Journey {
@@ -147,6 +150,7 @@ impl Journey {
         let offset = AtomicI64::new(steps::offset(&*plan.clock));
         let (report, tenancy) = (plan.report, plan.tenancy);
         let unheard = parking_lot::Mutex::default();
+        let handing_over = tokio::sync::RwLock::default();
         Ok(Journey {
             threads,
             handles,
@@ -159,6 +163,7 @@ impl Journey {
             observe,
             epoch,
             offset,
+            handing_over,
         })
     }
 
@@ -250,6 +255,7 @@ impl Journey {
         if by.unsigned_abs() < steps::LEAST.as_millis() as u64 {
             return;
         }
+        let _nothing_goes = self.handing_over.write().await;
         for thread in &self.threads {
             let _ = thread.send(Command::ClockMoved(offset)).await;
         }

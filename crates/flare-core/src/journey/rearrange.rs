@@ -101,6 +101,7 @@ impl Journey {
         reopen: &impl Fn(Vec<u8>) -> F,
     ) -> Option<()> {
         let number: SubscriptionNumber = to.number;
+        let _one_clock = self.handing_over.read().await;
         // Nobody is asked anything of it meanwhile, and it is not deleted.
         let _gate = home.gate.write().await;
         if !self.homes.is_of(number, home) {

@@ -36,7 +36,29 @@ pub fn outgoing(request: &Request, compiled: &Compiled, change: &Change) -> Outg
         if name == WEBHOOK_ID.as_str() {
             outgoing.id.clone_from(&value);
         }
-        outgoing.headers.push((name.to_owned(), value));
+        outgoing.headers.push((written(name), value));
     }
     outgoing
+}
+
+/// Unlike those of HTTP, names of headers and attributes differ by case where brokers have them: Flare's own are `Flare-Document` and the
+/// like, as they are written everywhere.
+fn written(name: &str) -> String {
+    let Some(rest) = name.strip_prefix("flare-") else { return name.to_owned() };
+    let words = rest.split('-').map(|word| {
+        let (first, others) = word.split_at(word.chars().next().map_or(0, char::len_utf8));
+        first.to_ascii_uppercase() + others
+    });
+    format!("Flare-{}", words.collect::<Vec<_>>().join("-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::written;
+
+    #[test]
+    fn names_are_written_as_they_are_described() {
+        let names = ["flare-document", "flare-patch-from", "webhook-id", "ce-type"].map(written);
+        assert_eq!(names, ["Flare-Document", "Flare-Patch-From", "webhook-id", "ce-type"]);
+    }
 }

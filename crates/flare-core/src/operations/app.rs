@@ -27,7 +27,7 @@ use crate::observe::History;
 use crate::observe::count::Traffic;
 use crate::operations::catalog::changes::Changes;
 use crate::operations::catalog::shards::Rearrangements;
-use crate::operations::cluster::{Announced, Busy, House, Membership, Orders, Ringing, StoreSeen};
+use crate::operations::cluster::{Announced, Busy, House, Lines, Membership, Orders, Ringing, StoreSeen};
 use crate::operations::consumers::Consuming;
 use crate::operations::housekeeping::behind::Behind;
 use crate::operations::housekeeping::notices::{Notice, Notices};
@@ -107,6 +107,7 @@ impl Identity {
         let named = config.cluster.node.get().map(str::to_owned);
         let node = NodeId::new(named.unwrap_or_else(|| format!("{host}:{}", address.port())));
         let advertised = config.cluster.advertise.get().map(str::to_owned);
+        let scheme = if config.http.server.tls.certificate.path().is_some() { "https" } else { "http" };
         let store = match config.provider.store {
             config::Store::Embedded => "embedded",
             config::Store::Memory => "memory",
@@ -121,7 +122,7 @@ impl Identity {
             version,
             address,
             node,
-            advertised: advertised.unwrap_or_else(|| format!("http://{address}")),
+            advertised: advertised.unwrap_or_else(|| format!("{scheme}://{address}")),
             engines: Engines { store, cluster },
             settings,
         }
@@ -195,6 +196,8 @@ pub struct App {
     pub(super) busy: Busy,
     /// Since when the store does not answer.
     pub(super) store_seen: StoreSeen,
+    /// How other nodes are spoken to.
+    pub(super) lines: Lines,
     /// Cancelled when the node has left its cluster.
     pub(super) left: CancellationToken,
     /// What was asked over HTTP.
@@ -276,6 +279,7 @@ impl App {
             draining: AtomicBool::new(false),
             busy: Busy::default(),
             store_seen: StoreSeen::default(),
+            lines: Lines::default(),
             left: CancellationToken::new(),
             tracer: telemetry.as_ref().map(Telemetry::tracer),
             telemetry,

@@ -77,6 +77,7 @@ impl App {
         let app = || self.clone();
         let (retention, sample) = (&self.config.domain.retention, self.history.sample());
         let house = HOUSE.min(retention.tombstones).min(retention.history);
+        let letters = HOUSE.min(retention.dead_letters);
         let metrics = self.config.telemetry.metrics.interval;
         let chore = Chore::new;
         let again = |what, interval, turn| {
@@ -91,8 +92,10 @@ impl App {
             chore("sample", Every(sample), CannotFail, Box::pin(app().sample(sample))),
             again("try a store that takes no writes", REFUSED, |app| Box::pin(app.try_a_write())),
             chore("read consumers", Told, UntilDone, Box::pin(app().read_consumers())),
+            chore("replay dead letters of consumers", Told, UntilDone, Box::pin(app().replay_letters())),
             again("remove tombstones", house, |app| Box::pin(app.remove_tombstones())),
             again("remove older revisions", house, |app| Box::pin(app.trim_history())),
+            again("remove dead letters of consumers", letters, |app| Box::pin(app.trim_letters())),
             again("forget what was deleted", LONG, |app| Box::pin(app.forget_deletions())),
         ];
         if self.access.is_some() {

@@ -16,6 +16,7 @@ pub(super) fn check(connection: &Connection, facts: &Facts, findings: &mut Findi
     check_keys(connection, facts, findings)?;
     check_lanes(facts, findings);
     check_accounts(connection, findings)?;
+    check_intake(connection, facts, findings)?;
     for subscription in facts.subscriptions.values() {
         let about = format!("{} {}", subscription.kind, subscription.id);
         match facts.resource_of(subscription) {
@@ -43,22 +44,43 @@ fn check_accounts(connection: &Connection, findings: &mut Findings) -> Work<()> 
     Ok(())
 }
 
+/// What was read of sources, and could not be, is of consumers that are there: it goes with them.
+fn check_intake(connection: &Connection, facts: &Facts, findings: &mut Findings) -> Work<()> {
+    for (table, what) in [("readings", "how far it was read"), ("letters", "dead letters")] {
+        let mut consumers = connection.prepare(&format!("SELECT DISTINCT consumer FROM {table}"))?;
+        for number in consumers.query_map([], |row| row.get::<_, i64>(0))? {
+            let number = number?;
+            if facts.resources.get(&number).is_none_or(|found| found.kind != "consumer") {
+                let about = format!("the deleted consumer with the number {number}");
+                findings.add(about, format!("has left {what} behind"));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// What counts on from a number must not be behind what was given out.
 fn check_numbers(connection: &Connection, findings: &mut Findings) -> Work<()> {
     for (name, highest) in [
+        ("incarnation", "SELECT NULL"),
         ("last_resource", "SELECT max(number) FROM entities WHERE kind IN ('resource', 'consumer')"),
         ("last_subscription", "SELECT max(number) FROM entities WHERE kind IN ('subscription', 'producer')"),
         ("last_account", "SELECT max(number) FROM entities WHERE kind = 'account'"),
         ("last_token", "SELECT max(number) FROM entities WHERE kind = 'token'"),
         ("last_lane", "SELECT max(id) FROM lanes"),
         ("last_epoch", "SELECT max(epoch) FROM feeds"),
+        ("last_epoch", "SELECT max(epoch) FROM readings"),
+        ("last_letter", "SELECT max(number) FROM letters"),
         ("catalog_version", "SELECT max(version) FROM entities"),
         ("catalog_version", "SELECT max(version) FROM deletions"),
     ] {
-        let last = meta::get(connection, name)?;
         let used: Option<i64> = connection.query_row(highest, [], |row| row.get(0))?;
-        if let Some(used) = used.filter(|used| *used > last) {
-            findings.add(format!("the count {name}"), format!("is {last}, and {used} is in use"));
+        match (meta::find(connection, name)?, used) {
+            (None, _) => findings.add(format!("the count {name}"), "is not there"),
+            (Some(last), Some(used)) if used > last => {
+                findings.add(format!("the count {name}"), format!("is {last}, and {used} is in use"));
+            }
+            _ => {}
         }
     }
     Ok(())

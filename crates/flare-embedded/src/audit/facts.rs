@@ -51,7 +51,8 @@ impl Facts {
     pub fn read(connection: &Connection) -> Work<Facts> {
         let resources = entities(connection, ["resource", "consumer"])?;
         Ok(Facts {
-            incarnation: meta::get(connection, "incarnation")?,
+            // That it is there is asked with the other numbers.
+            incarnation: meta::find(connection, "incarnation")?.unwrap_or_default(),
             numbers: resources.iter().map(|(number, resource)| (resource.id.clone(), *number)).collect(),
             resources,
             subscriptions: entities(connection, ["subscription", "producer"])?,

@@ -66,12 +66,12 @@ pub fn place(copy: &Path, path: &Path, moment: u64) -> Result<Vec<Finding>> {
     }
 }
 
-/// Every subscription of a store as it is stored: its id and body.
-pub fn subscriptions(path: &Path) -> Result<Vec<(String, String)>> {
-    const OPERATION: &str = "embedded.subscriptions";
+/// Every entity of a kind as it is stored: its id and body.
+pub fn stored(path: &Path, kind: EntityKind) -> Result<Vec<(String, String)>> {
+    const OPERATION: &str = "embedded.stored";
     let read = || -> Work<Vec<(String, String)>> {
         let connection = connect::reading(&folder::database(path), CACHE_BYTES)?;
-        let all = list(&connection, EntityKind::Subscription, 0, usize::MAX)?;
+        let all = list(&connection, kind, 0, usize::MAX)?;
         Ok(all.into_iter().map(|entity| (entity.id, entity.body)).collect())
     };
     read().map_err(|trouble| error::reading(OPERATION, trouble))

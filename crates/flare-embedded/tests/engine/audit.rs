@@ -154,6 +154,21 @@ const DAMAGES: &[(&str, &str)] = &[
         "the count last_subscription: is 0, and 1 is in use",
     ),
     ("UPDATE meta SET value = 0 WHERE name = 'last_epoch'", "the count last_epoch"),
+    ("DELETE FROM meta WHERE name = 'incarnation'", "the count incarnation: is not there"),
+    ("DELETE FROM meta WHERE name = 'last_letter'", "the count last_letter: is not there"),
+    (
+        "INSERT INTO letters VALUES (5, 1, '0', 0, '{}', x'7b7d')",
+        "the count last_letter: is 0, and 5 is in use",
+    ),
+    (
+        "INSERT INTO letters VALUES (5, 9, '0', 0, '{}', x'7b7d')",
+        "the deleted consumer with the number 9: has left dead letters behind",
+    ),
+    (
+        "INSERT INTO readings VALUES (9, '0', 1, NULL)",
+        "the deleted consumer with the number 9: has left how far it was read behind",
+    ),
+    ("INSERT INTO readings VALUES (9, '0', 900, NULL)", "the count last_epoch"),
     ("DELETE FROM feeds WHERE id = 1", "subscription every: has no feed for lane 0"),
     (
         "DELETE FROM feeds WHERE id = 1",

@@ -1,6 +1,7 @@
 //! `GET /status`: version, times, counts.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::Response;
@@ -8,6 +9,7 @@ use flare_core::operations::ClusterColour;
 use flare_core::steps::{Seen, Step};
 use flare_core::telemetry::TelemetryView;
 use flare_core::version::Version;
+use flare_model::access::{Need, Scope};
 use flare_model::duration::HumanDuration;
 use flare_model::time::Timestamp;
 use http::StatusCode;
@@ -20,6 +22,9 @@ use crate::access::By;
 use crate::body;
 use crate::error::ApiError;
 use crate::openapi::Notes;
+
+/// How long the store may take to count.
+const STORE: Duration = Duration::from_secs(1);
 
 /// How the node is.
 #[derive(Serialize, JsonSchema)]
@@ -43,20 +48,22 @@ struct NodeView {
     cluster: ClusterView,
     /// How many nodes are live.
     nodes: u64,
-    /// Units of work.
-    units: UnitsView,
-    /// How much happens.
-    rates: RatesView,
+    /// Units of work, of all accounts: for whoever may see the whole node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    units: Option<UnitsView>,
+    /// How much happens, in all accounts: for whoever may see the whole node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rates: Option<RatesView>,
     /// How many consumers there are.
     consumers: u64,
     /// How many resources there are.
     resources: usize,
     /// How many subscriptions there are.
     subscriptions: usize,
-    /// How many live documents there are.
-    documents: u64,
-    /// How many deletes are remembered.
-    tombstones: u64,
+    /// How many live documents there are; null while the store does not answer.
+    documents: Option<u64>,
+    /// How many deletes are remembered; null while the store does not answer.
+    tombstones: Option<u64>,
     /// How sending to a collector goes, where one is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     telemetry: Option<TelemetryView>,
@@ -127,15 +134,19 @@ impl ClockView {
 /// Answers how the node is.
 pub async fn handle(State(app): AppState, By(by): By) -> Result<Response, ApiError> {
     let (resources, subscriptions) = app.registry.counts_for(&by);
-    let mut lanes = app.store.documents.lanes().await?;
-    if app.access.is_some() {
-        let own = app.registry.resources_for(&by, 0, usize::MAX).entries.into_iter();
+    // That the store does not answer is something to say here, not a reason to say nothing.
+    let counting = tokio::time::timeout(STORE, app.store.documents.lanes());
+    let (health, counted) = tokio::join!(app.health_now(), counting);
+    let mut lanes = counted.ok().and_then(Result::ok);
+    if let Some(lanes) = lanes.as_mut().filter(|_| app.access.is_some()) {
+        let own = app.registry.all_tracked().into_iter();
         let own: HashSet<_> = own.filter(|one| by.sees_whole(one)).map(|one| one.number).collect();
         lanes.retain(|lane| own.contains(&lane.lane.resource));
     }
+    let sees_node = by.has(Need::Node(&[Scope::Read]));
     let now = app.clock.now();
-    let uptime = std::time::Duration::from_secs(app.clock.monotonic().as_secs());
-    let (health, own) = (app.health_now().await, app.own_stats());
+    let uptime = Duration::from_secs(app.clock.monotonic().as_secs());
+    let own = app.own_stats();
     let seconds = |time: Timestamp| time.millis().div_euclid(1000);
     let view = NodeView {
         version: app.about.version,
@@ -147,17 +158,17 @@ pub async fn handle(State(app): AppState, By(by): By) -> Result<Response, ApiErr
         node: own.node,
         cluster: ClusterView { name: health.name, status: health.status, leader: health.leader },
         nodes: health.nodes.live,
-        units: UnitsView { running: own.units, total: health.units.total },
-        rates: RatesView {
+        units: sees_node.then_some(UnitsView { running: own.units, total: health.units.total }),
+        rates: sees_node.then_some(RatesView {
             accepted_per_second: own.accepted_per_second,
             deliveries_per_second: own.deliveries_per_second,
-        },
+        }),
         consumers: app.registry.consumers_for(&by, 0, 0).total as u64,
         resources,
         subscriptions,
-        documents: lanes.iter().map(|lane| lane.documents).sum(),
-        tombstones: lanes.iter().map(|lane| lane.tombstones).sum(),
-        telemetry: app.telemetry.as_ref().map(|telemetry| telemetry.view()),
+        documents: lanes.as_ref().map(|lanes| lanes.iter().map(|lane| lane.documents).sum()),
+        tombstones: lanes.as_ref().map(|lanes| lanes.iter().map(|lane| lane.tombstones).sum()),
+        telemetry: app.telemetry.as_ref().filter(|_| sees_node).map(|telemetry| telemetry.view()),
     };
     Ok(body::answer(StatusCode::OK, &view))
 }

@@ -20,11 +20,11 @@ use http::header::{ACCEPT, AUTHORIZATION, HeaderMap, LOCATION};
 use http::{Method, StatusCode, Uri};
 
 use super::lasting;
-use crate::debug::Peer;
+use crate::cluster;
 use crate::error::ApiError;
 
 /// What is asked of whoever takes a route.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Rule {
     /// What they need.
     pub need: Need,
@@ -32,12 +32,8 @@ pub struct Rule {
     pub audited: Option<String>,
 }
 
-impl Rule {
-    /// For the operator alone.
-    fn operators() -> Rule {
-        Rule { need: Need::Operator, audited: None }
-    }
-}
+/// For the operator alone.
+static OPERATORS: Rule = Rule { need: Need::Operator, audited: None };
 
 /// What a request shows of who sends it.
 pub struct Shown {
@@ -76,15 +72,15 @@ impl Gate {
     }
 
     /// What a method of a route needs; `None`: the route does not take it.
-    fn rule(&self, pattern: &str, method: &Method) -> Option<Rule> {
+    fn rule(&self, pattern: &str, method: &Method) -> Option<&Rule> {
         let method = if method == Method::HEAD { &Method::GET } else { method };
         match self.rules.get(pattern) {
             // An operation has no methods but those of the table. Of pages that is not known.
             Some(methods) => {
-                let known = methods.iter().find(|(known, _)| known == method).map(|(_, rule)| rule.clone());
-                known.or_else(|| is_page(pattern).then(Rule::operators))
+                let known = methods.iter().find(|(known, _)| known == method).map(|(_, rule)| rule);
+                known.or_else(|| is_page(pattern).then_some(&OPERATORS))
             }
-            None => Some(Rule::operators()),
+            None => Some(&OPERATORS),
         }
     }
 }
@@ -123,24 +119,26 @@ pub async fn stand(State(door): State<Arc<Door>>, mut request: Request, next: Ne
     }
     let pages = door.gate.pages.filter(|_| is_page(pattern));
     let shown = pages.map_or_else(|| shown(request.headers()), |pages| (pages.shown)(request.headers()));
-    let token = shown.as_ref().map(|shown| shown.token.clone());
-    let (method, uri) = (request.method().clone(), request.uri().clone());
-    match admit(&door.app, &rule, shown, &mut request).await {
+    let names_something = NAMES.iter().any(|name| pattern.contains(name));
+    match admit(&door.app, rule, shown.as_ref(), &mut request, names_something).await {
         Ok(caller) => {
             let lasts = !caller.operator;
             request.extensions_mut().insert(caller);
             let answer = next.run(request).await;
-            match token.filter(|_| lasts) {
-                Some(token) => lasting::until_revoked(&door.app, token, answer),
+            match shown.filter(|_| lasts) {
+                Some(shown) => lasting::until_revoked(&door.app, shown.token, answer),
                 None => answer,
             }
         }
         Err(refusal) => match pages {
-            Some(pages) => (pages.refused)(&method, &uri, refusal),
+            Some(pages) => (pages.refused)(request.method(), request.uri(), refusal),
             None => refusal.into_response(),
         },
     }
 }
+
+/// What in the pattern of a route names something that is there for some and not for others.
+const NAMES: [&str; 3] = ["{rid}", "{cid}", "{id}"];
 
 /// A browser that asks for nothing in particular is sent to the pages, which ask it who it is.
 fn leads_to_pages(door: &Door, pattern: &str, headers: &HeaderMap) -> bool {
@@ -157,10 +155,11 @@ fn is_page(pattern: &str) -> bool {
 async fn admit(
     app: &Arc<App>,
     rule: &Rule,
-    shown: Option<Shown>,
+    shown: Option<&Shown>,
     request: &mut Request,
+    names_something: bool,
 ) -> Result<Caller, ApiError> {
-    let address = request.extensions().get::<Peer>().map(|Peer(address)| *address);
+    let address = cluster::address_of(app, request);
     let caller = identify(app, shown, address).await?;
     let audited = rule.audited.as_ref().map(|operation| Audited {
         app: app.clone(),
@@ -169,6 +168,7 @@ async fn admit(
         operation: operation.clone(),
     });
     let allowed = match caller.has(rule.need) {
+        true if !names_something => Ok(()),
         true => reaches(app, &caller, request).await,
         false => Err(lacks(&caller, rule.need)),
     };
@@ -185,22 +185,22 @@ async fn admit(
 }
 
 /// Whose token it is. Whoever shows a wrong one waits.
-pub async fn identify(app: &App, shown: Option<Shown>, address: Option<IpAddr>) -> Result<Caller, ApiError> {
+pub async fn identify(app: &App, shown: Option<&Shown>, address: Option<IpAddr>) -> Result<Caller, ApiError> {
     let Some(Shown { token, account }) = shown else {
         return Err(unauthorized("send a token as Authorization: Bearer"));
     };
     let access = app.access.as_ref().ok_or_else(unknown)?;
-    let mut caller = access.caller(&token, account.as_deref(), app.clock.now());
+    let mut caller = access.caller(token, account.as_deref(), app.clock.now());
     // Another node may have created it just now. What cannot be a token is not looked for.
     let is_worth_a_look = match &caller {
-        Err(Denied::Unknown) => TokenText::is_one(&token),
+        Err(Denied::Unknown) => TokenText::is_one(token),
         Err(Denied::NoAccount(_)) => true,
         Ok(_) | Err(Denied::NotTheOperator) => false,
     };
     if is_worth_a_look && app.member.is_some() {
         // Where the store does not answer, what is known counts.
         let _ = app.follow_catalog().await;
-        caller = access.caller(&token, account.as_deref(), app.clock.now());
+        caller = access.caller(token, account.as_deref(), app.clock.now());
     }
     match caller {
         Ok(caller) => Ok(caller),
@@ -221,12 +221,13 @@ fn shown(headers: &HeaderMap) -> Option<Shown> {
     let token = scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii().to_vec())?;
     let account =
         headers.get("flare-account").map(|name| String::from_utf8_lossy(name.as_bytes()).trim().to_owned());
-    Some(Shown { token, account })
+    Some(Shown { token, account: account.filter(|name| !name.is_empty()) })
 }
 
 /// Whether what the path names is there for them.
 async fn reaches(app: &App, caller: &Caller, request: &mut Request) -> Result<(), ApiError> {
     let only_asks = matches!(*request.method(), Method::GET | Method::HEAD);
+    let path = request.uri().path().to_owned();
     let (mut parts, body) = std::mem::take(request).into_parts();
     let params = RawPathParams::from_request_parts(&mut parts, &()).await;
     *request = Request::from_parts(parts, body);
@@ -250,8 +251,12 @@ async fn reaches(app: &App, caller: &Caller, request: &mut Request) -> Result<()
         if !caller.sees(&known) {
             return Err(unknown());
         }
-        if subscription.is_none() && !only_asks && !caller.sees_whole(&known) {
-            return Err(forbidden("this token is limited to some of the subscriptions of the resource"));
+        // What is of a resource or consumer itself is for whoever may see all of it: messages that could not be read are those
+        // of everybody.
+        let is_of_all = !only_asks || tells_of_all(&path);
+        if subscription.is_none() && is_of_all && !caller.sees_whole(&known) {
+            let parts = if kind == "consumer" { "producers" } else { "subscriptions" };
+            return Err(forbidden(format!("this token is limited to some of the {parts} of the {kind}")));
         }
     }
     if let Some(id) = subscription {
@@ -273,6 +278,12 @@ async fn reaches(app: &App, caller: &Caller, request: &mut Request) -> Result<()
         found.ok_or_else(|| ApiError::not_found(format!("there is no {} {id}{of}", id.kind())))?;
     }
     Ok(())
+}
+
+/// Whether what is asked of a resource or consumer itself, by its path, tells of everything below it.
+fn tells_of_all(path: &str) -> bool {
+    let is_page = || path.strip_prefix("/ui/consumers/").is_some_and(|rest| !rest.contains('/'));
+    matches!(path.rsplit('/').next(), Some("dead-letters" | "status")) || is_page()
 }
 
 /// What is written down if its client leaves, and ends it thereby, before anybody knows what became of it.

@@ -35,8 +35,7 @@ pub async fn handle(State(app): AppState, uri: Uri) -> Result<Response, ApiError
     Ok(page.answer(total, "assignments", part))
 }
 
-/// A unit in a query.
-pub fn unit(value: &str) -> Result<UnitId, ApiError> {
+fn unit(value: &str) -> Result<UnitId, ApiError> {
     value.parse().map_err(|error| ApiError::bad_request(format!("unit: {error}")))
 }
 

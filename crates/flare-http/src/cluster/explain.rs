@@ -3,10 +3,10 @@
 use axum::extract::State;
 use axum::response::Response;
 use flare_core::operations::ExplanationView;
+use flare_model::cluster::unit::NoUnit;
 use http::{StatusCode, Uri};
 use serde_json::json;
 
-use super::assignments::unit;
 use crate::error::ApiError;
 use crate::openapi::{Notes, examples};
 use crate::{AppState, body, page};
@@ -14,7 +14,9 @@ use crate::{AppState, body, page};
 /// Says why a unit is where it is.
 pub async fn handle(State(app): AppState, uri: Uri) -> Result<Response, ApiError> {
     let [asked] = page::required(&uri, ["unit"])?;
-    Ok(body::answer(StatusCode::OK, &app.explain_unit(&unit(&asked)?)?))
+    // What is no unit's name is one that there is not.
+    let unit = asked.parse().map_err(|error: NoUnit| ApiError::not_found(error.to_string()))?;
+    Ok(body::answer(StatusCode::OK, &app.explain_unit(&unit)?))
 }
 
 /// What the description says of it.

@@ -8,6 +8,8 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use flare_core::operations::{App, Owner};
+use flare_model::access::Caller;
+use flare_model::cluster::NodeId;
 use flare_model::ids::{ResourceId, SubscriptionId};
 use http::{Method, StatusCode, Uri};
 
@@ -28,6 +30,8 @@ enum About {
     Resource(ResourceId),
     /// A subscription, whose owner needs not be asked.
     Entry(SubscriptionId),
+    /// How a consumer fares: what is recorded will do where its reader does not answer.
+    Consumer(ResourceId),
     /// How a subscription stands: what is recorded will do where its owner does not answer.
     Status(ResourceId, SubscriptionId),
     /// A subscription, which has an owner.
@@ -61,6 +65,7 @@ impl About {
             {
                 About::Status(ResourceId::new(decoded(resource)), SubscriptionId::new(decoded(id)))
             }
+            ["consumers", id, "status"] if page.is_none() => About::Consumer(ResourceId::new(decoded(id))),
             ["resources", resource, "subscriptions", id, ..]
             | ["consumers", resource, "producers", id, ..]
                 if *id != "new" =>
@@ -90,12 +95,34 @@ pub async fn forward(State(app): AppState, request: Request, next: Next) -> Resp
         let detail = "only nodes of this cluster send requests on (cluster.token)";
         return ApiError::new(StatusCode::FORBIDDEN, "Not allowed", detail).into_response();
     }
-    match About::of(request.method(), request.uri()) {
+    let about = About::of(request.method(), request.uri());
+    let caller = request.extensions().get::<Caller>().cloned();
+    if let About::Subscription(_, id) | About::Status(_, id) = &about
+        && is_hidden(&app, caller.as_ref(), id).await
+    {
+        // Nor is it said of it whether anybody serves it.
+        return next.run(request).await;
+    }
+    match about {
         About::Anything => next.run(request).await,
         About::Resource(resource) => {
             let known = app.registry.tracked(&resource).is_some();
             after_a_look(&app, known, request, next).await
         }
+        About::Consumer(id) => match app.reader_elsewhere(&id).filter(|_| !forwarded) {
+            Some((node, address)) => {
+                let (head, body) = request.into_parts();
+                let asked = Request::from_parts(head.clone(), body);
+                match within_patience(&app, &node, &address, asked).await {
+                    Some(answer) => answer,
+                    None => next.run(Request::from_parts(head, Body::empty())).await,
+                }
+            }
+            None => {
+                let known = app.registry.tracked(&id).is_some();
+                after_a_look(&app, known, request, next).await
+            }
+        },
         About::Entry(id) => {
             let known = app.registry.subscription_by_id(&id).is_some();
             after_a_look(&app, known, request, next).await
@@ -104,10 +131,9 @@ pub async fn forward(State(app): AppState, request: Request, next: Next) -> Resp
             Some(Owner::There(node, address)) => {
                 let (head, body) = request.into_parts();
                 let asked = Request::from_parts(head.clone(), body);
-                let answer = tokio::time::timeout(PATIENCE, relay(&app, &node, &address, asked)).await;
-                match answer {
-                    Ok(Ok(answer)) if answer.status() != StatusCode::SERVICE_UNAVAILABLE => answer,
-                    _ => next.run(Request::from_parts(head, Body::empty())).await,
+                match within_patience(&app, &node, &address, asked).await {
+                    Some(answer) => answer,
+                    None => next.run(Request::from_parts(head, Body::empty())).await,
                 }
             }
             // A node that was asked by another says that it is not the one; otherwise what is recorded will do.
@@ -123,6 +149,22 @@ pub async fn forward(State(app): AppState, request: Request, next: Next) -> Resp
             Some(Owner::Nobody) => nobody_serves(&id),
         },
     }
+}
+
+/// What another node answers, if it has an answer soon enough.
+async fn within_patience(app: &App, node: &NodeId, address: &str, asked: Request) -> Option<Response> {
+    let answer = tokio::time::timeout(PATIENCE, relay(app, node, address, asked)).await.ok()?.ok()?;
+    (answer.status() != StatusCode::SERVICE_UNAVAILABLE).then_some(answer)
+}
+
+/// Whether a subscription is there, and not for whoever asks. Without authentication everything is there for everybody.
+async fn is_hidden(app: &App, caller: Option<&Caller>, id: &SubscriptionId) -> bool {
+    let Some(caller) = caller else { return false };
+    if app.registry.subscription_by_id(id).is_none() {
+        // Where the store does not answer, its owner is asked for as ever.
+        let _ = app.follow_catalog().await;
+    }
+    app.registry.subscription_by_id(id).is_some() && app.registry.subscription_for(caller, id).is_none()
 }
 
 /// Has a request handled, once it was looked whether another node has created what is not known here. Whether it is known afterwards
@@ -162,6 +204,8 @@ mod tests {
         assert_eq!(about(Method::GET, "/consumers/con_1/producers/prd_1/leases"), producer);
         let status = About::Status(ResourceId::new("con_1"), SubscriptionId::new("prd_1"));
         assert_eq!(about(Method::GET, "/consumers/con_1/producers/prd_1/status"), status);
+        let consumer = About::Consumer(ResourceId::new("con_1"));
+        assert_eq!(about(Method::GET, "/consumers/con_1/status"), consumer);
         let consumer = About::Resource(ResourceId::new("con_1"));
         assert_eq!(about(Method::POST, "/consumers/con_1/producers"), consumer);
         let resource = About::Resource(ResourceId::new("res_1"));

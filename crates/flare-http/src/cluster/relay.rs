@@ -11,13 +11,18 @@ use flare_core::operations::App;
 use flare_model::cluster::NodeId;
 use futures_util::future::{BoxFuture, Either, FutureExt as _, select};
 use http::header::{CONNECTION, HOST, HeaderName, HeaderValue, ORIGIN, TRANSFER_ENCODING};
+use http::uri::{Authority, Scheme};
 use http::{Request, Uri};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
 
-use super::{FORWARDED_BY, NODE, TOKEN};
+use super::{FORWARDED_BY, FORWARDED_FOR, NODE, TOKEN};
+use crate::debug::Peer;
 use crate::error::ApiError;
 
 /// How long a connection to another node may take to open.
@@ -45,21 +50,20 @@ pub async fn relay(
         |why: String| ApiError::unavailable(format!("node {node}, which serves it, does not answer: {why}"));
     let uri: Uri = address.parse().map_err(|error| away(format!("{address} is no address: {error}")))?;
     let authority = uri.authority().cloned().ok_or_else(|| away(format!("{address} has no host")))?;
-    let place = (authority.host().trim_matches(['[', ']']).to_owned(), authority.port_u16().unwrap_or(80));
-    let stream = match tokio::time::timeout(CONNECT, TcpStream::connect(place)).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return Err(away(error.to_string())),
+    let line = match tokio::time::timeout(CONNECT, dial(app, &uri, &authority)).await {
+        Ok(Ok(line)) => line,
+        Ok(Err(why)) => return Err(away(why)),
         Err(_) => return Err(away("it takes too long to connect".to_owned())),
     };
-    let _ = stream.set_nodelay(true);
     let (mut sender, connection) =
-        http1::handshake(TokioIo::new(stream)).await.map_err(|error| away(error.to_string()))?;
+        http1::handshake(TokioIo::new(line)).await.map_err(|error| away(error.to_string()))?;
     let request = rewritten(app, &authority, request)?;
     let connection = async move {
         // Whatever goes wrong shows in the answer.
         let _ = connection.await;
     };
-    let mut connection = connection.boxed();
+    // It may end together with the head of the answer, where the other node closes at once, and is looked at again with the body.
+    let mut connection = connection.fuse().boxed();
     let answering = async {
         let sent = sender.send_request(request).boxed();
         match select(sent, &mut connection).await {
@@ -82,11 +86,28 @@ pub async fn relay(
     Ok(answer)
 }
 
-fn rewritten(
-    app: &App,
-    authority: &http::uri::Authority,
-    request: Request<Body>,
-) -> Result<Request<Body>, ApiError> {
+/// A connection to another node, encrypted or not.
+trait Line: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Line for T {}
+
+/// Connects to where a node said that it is reached.
+async fn dial(app: &App, uri: &Uri, authority: &Authority) -> Result<Box<dyn Line>, String> {
+    let told = |error: std::io::Error| error.to_string();
+    let host = authority.host().trim_matches(['[', ']']).to_owned();
+    let encrypted = uri.scheme() == Some(&Scheme::HTTPS);
+    let port = authority.port_u16().unwrap_or(if encrypted { 443 } else { 80 });
+    let stream = TcpStream::connect((host.as_str(), port)).await.map_err(told)?;
+    let _ = stream.set_nodelay(true);
+    if !encrypted {
+        return Ok(Box::new(stream));
+    }
+    let connector = TlsConnector::from(app.tls_between_nodes().map_err(|error| format!("{error:#}"))?);
+    let name = ServerName::try_from(host).map_err(|error| error.to_string())?;
+    Ok(Box::new(connector.connect(name, stream).await.map_err(told)?))
+}
+
+fn rewritten(app: &App, authority: &Authority, request: Request<Body>) -> Result<Request<Body>, ApiError> {
     let (mut head, body) = request.into_parts();
     let wrong = |_| ApiError::unavailable("the request cannot be sent on");
     let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
@@ -94,6 +115,12 @@ fn rewritten(
     OURS.iter().for_each(|name| drop(head.headers.remove(name)));
     head.headers.insert(HOST, HeaderValue::from_str(authority.as_str()).map_err(wrong)?);
     head.headers.insert(FORWARDED_BY, HeaderValue::from_str(app.about.node.as_str()).map_err(wrong)?);
+    head.headers.remove(FORWARDED_FOR);
+    if let Some(Peer(address)) = head.extensions.get::<Peer>() {
+        let address = address.to_canonical().to_string();
+        head.headers.insert(FORWARDED_FOR, HeaderValue::from_str(&address).map_err(wrong)?);
+    }
+    head.headers.remove(TOKEN);
     if let Some(token) = app.config.cluster.token.reveal() {
         let mut token = HeaderValue::from_str(token).map_err(wrong)?;
         token.set_sensitive(true);

@@ -74,16 +74,17 @@ pub struct AccountDraft {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Quotas {
-    /// How many resources.
+    /// How many resources; consumers count as such.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<u32>,
-    /// How many subscriptions, of all its resources.
+    /// How many subscriptions, of all its resources; producers count as such.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subscriptions: Option<u32>,
     /// How many live documents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub documents: Option<u32>,
-    /// How many documents its origins may send each second, on average; for a moment as many as in a second.
+    /// How many documents its origins may send each second, on average; for a moment as many as in a second. What its consumers
+    /// read counts as well, and is read no faster.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub changes_per_second: Option<u32>,

@@ -39,11 +39,11 @@ pub struct TokenDraft {
     /// How long it is good; without it, until it is revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<HumanDuration>,
-    /// Only for these resources and what is below them.
+    /// Only for these resources and consumers, and what is below them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1000))]
     pub resources: Option<Vec<ResourceId>>,
-    /// Only for these subscriptions and what is below them, beside the resources.
+    /// Only for these subscriptions and producers, and what is below them, beside the resources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1000))]
     pub subscriptions: Option<Vec<SubscriptionId>>,

@@ -86,16 +86,11 @@ impl SinkDraft {
     pub fn check(&self) -> Result<Target, Invalid> {
         match self {
             SinkDraft::Sqs(SqsDraft { queue }) => {
-                let is_url = queue.starts_with("http://") || queue.starts_with("https://");
-                let queue = if is_url { printable("queue", queue, 2048)? } else { sqs_name(queue)? };
-                Ok(Target::Sqs(SqsTarget { queue }))
+                is_sqs_queue(queue).map_err(|problem| Invalid::new("target.queue", problem))?;
+                Ok(Target::Sqs(SqsTarget { queue: queue.clone() }))
             }
             SinkDraft::Kinesis(KinesisDraft { stream }) => {
-                let legal = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
-                if stream.is_empty() || stream.len() > 128 || !stream.chars().all(legal) {
-                    let problem = "must have 1 to 128 letters, digits, `_`, `.` and `-`";
-                    return Err(Invalid::new("target.stream", problem));
-                }
+                is_kinesis_stream(stream).map_err(|problem| Invalid::new("target.stream", problem))?;
                 Ok(Target::Kinesis(KinesisTarget { stream: stream.clone() }))
             }
             SinkDraft::RabbitMq(draft) => draft.check().map(Target::RabbitMq),
@@ -169,14 +164,28 @@ fn printable(field: &str, name: &str, longest: usize) -> Result<String, Invalid>
     Ok(name.to_owned())
 }
 
-fn sqs_name(name: &str) -> Result<String, Invalid> {
-    let stem = name.strip_suffix(".fifo").unwrap_or(name);
+/// Whether a queue of SQS can be named so: by its name or its url. If not, why.
+pub fn is_sqs_queue(queue: &str) -> Result<(), &'static str> {
     let legal = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
-    if stem.is_empty() || name.len() > 80 || !stem.chars().all(legal) {
-        let problem = "must be a url, or a name of 1 to 80 letters, digits, `_` and `-`, with or without `.fifo` at its end";
-        return Err(Invalid::new("target.queue", problem));
+    let stem = queue.strip_suffix(".fifo").unwrap_or(queue);
+    let is_name = !stem.is_empty() && queue.len() <= 80 && stem.chars().all(legal);
+    let is_url = queue.starts_with("http://") || queue.starts_with("https://");
+    let blank = |c: char| c.is_whitespace() || c.is_control();
+    match is_name || (is_url && queue.len() <= 2048 && !queue.contains(blank)) {
+        true => Ok(()),
+        false => Err(
+            "must be a url, or a name of 1 to 80 letters, digits, `_` and `-`, with or without `.fifo` at its end",
+        ),
     }
-    Ok(name.to_owned())
+}
+
+/// Whether a stream of Kinesis can be named so. If not, why.
+pub fn is_kinesis_stream(stream: &str) -> Result<(), &'static str> {
+    let legal = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    match !stream.is_empty() && stream.len() <= 128 && stream.chars().all(legal) {
+        true => Ok(()),
+        false => Err("must have 1 to 128 letters, digits, `_`, `.` and `-`"),
+    }
 }
 
 #[cfg(test)]

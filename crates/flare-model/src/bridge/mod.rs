@@ -6,7 +6,9 @@ pub mod source;
 pub mod target;
 pub mod wording;
 
-pub use draft::{KinesisDraft, NatsDraft, RabbitMqDraft, SinkDraft, SqsDraft};
+pub use draft::{
+    KinesisDraft, NatsDraft, RabbitMqDraft, SinkDraft, SqsDraft, is_kinesis_stream, is_sqs_queue,
+};
 pub use source::{
     Concurrency, HttpPollSource, KinesisSource, NatsSource, RabbitMqSource, Source, SqsSource, StartAt,
 };

@@ -3,6 +3,7 @@
 
 mod payload;
 mod progress;
+mod replay;
 mod source;
 mod stored;
 
@@ -13,6 +14,7 @@ pub use payload::{
     DeleteSpec, Format, MAX_NAME, Naming, PayloadDraft, Reader, Understood, Unreadable, excerpt_of,
 };
 pub use progress::{Condition, Counted, Failed, Progress, Unread};
+pub use replay::LetterReplay;
 pub use source::{ConcurrencyDraft, SourceDraft, SourceType};
 pub use stored::{ConsumerView, StoredConsumer};
 

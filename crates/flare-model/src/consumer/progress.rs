@@ -1,7 +1,7 @@
 //! What is durable of a partition that is being read: how far, what was counted, and how often messages that could not be read
 //! were tried. Events come in; what follows for a message goes out. No I/O, no clock.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -114,6 +114,9 @@ pub struct Failed {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Progress {
+    /// Which queue or stream the rest is about. One without it is about the one that its consumer reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
     /// After which message reading goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<String>,
@@ -137,8 +140,8 @@ pub struct Progress {
     /// How often unreadable messages were tried, by a hash of what they say. Bound: [`REMEMBERED`].
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     tries: BTreeMap<String, u32>,
-    /// What was given up lately, by the same hash, where the source says the same again and again. Bound: [`REMEMBERED`]. When full: the
-    /// oldest is forgotten, and is a dead letter once more if it is still said.
+    /// What was given up, by the same hash, where the source says the same again and again. Bound: [`REMEMBERED`]. When full: others of the
+    /// kind are neither tried nor kept, for they are said again.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     given_up: VecDeque<String>,
 }
@@ -153,6 +156,14 @@ pub enum Unread {
 }
 
 impl Progress {
+    /// It is about this queue or stream from now on: what another one was read up to, and that it is over, says nothing of this one.
+    pub fn reads(&mut self, place: &str) {
+        if self.place.as_deref().is_some_and(|before| before != place) {
+            (self.position, self.ended) = (None, false);
+        }
+        self.place = Some(place.to_owned());
+    }
+
     /// The number of a message by its order of arrival: it grows, also over the lives of the process and where the clock was set
     /// back, because the highest one is durable.
     pub fn arrive(&mut self, now: Timestamp) -> i64 {
@@ -188,6 +199,22 @@ impl Progress {
             self.given_up.pop_front();
         }
         self.given_up.push_back(key(payload));
+    }
+
+    /// Of a source that says the same again and again: whether one more that cannot be read may be tried, beside so many others of this
+    /// time. Otherwise a source that says enough of them would fill the store with dead letters.
+    pub fn may_try(&self, others: usize) -> bool {
+        self.given_up.len() + others < REMEMBERED
+    }
+
+    /// Of such a source: what it does not say any more need not be remembered. `said` is what it says that cannot be read.
+    pub fn forget_unsaid<'m>(&mut self, said: impl Iterator<Item = &'m [u8]>) {
+        if self.tries.is_empty() && self.given_up.is_empty() {
+            return;
+        }
+        let said: BTreeSet<String> = said.map(key).collect();
+        self.tries.retain(|key, _| said.contains(key));
+        self.given_up.retain(|key| said.contains(key));
     }
 
     /// Whether a message was given up before.
@@ -248,6 +275,31 @@ mod tests {
         assert_eq!(progress.unread(b"one more", None, true, 5), Unread::GiveUp(1));
         progress.read(b"7");
         assert!(matches!(progress.unread(b"one more", None, true, 5), Unread::Again(_)));
+    }
+
+    #[test]
+    fn what_was_read_of_another_stream_says_nothing_of_this_one() {
+        let mut progress = Progress { position: Some("7".into()), ended: true, ..Progress::default() };
+        progress.reads("orders");
+        progress.reads("orders");
+        assert_eq!((progress.position.as_deref(), progress.ended), (Some("7"), true));
+        progress.counted.accepted = 5;
+        progress.reads("others");
+        assert_eq!((progress.position.as_deref(), progress.ended), (None, false));
+        assert_eq!(progress.counted.accepted, 5);
+    }
+
+    #[test]
+    fn what_is_said_again_and_again_is_given_up_once_and_forgotten_when_it_is_not_said_any_more() {
+        let mut progress = Progress::default();
+        for number in 0..REMEMBERED {
+            assert!(progress.may_try(0));
+            progress.gave_up(number.to_string().as_bytes());
+        }
+        assert!(!progress.may_try(0) && progress.is_given_up(b"0"));
+        progress.forget_unsaid([b"0".as_slice(), b"new"].into_iter());
+        assert!(progress.is_given_up(b"0") && !progress.is_given_up(b"1"));
+        assert!(progress.may_try(REMEMBERED - 2) && !progress.may_try(REMEMBERED - 1));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bridge::{
     Concurrency, HttpPollSource, KinesisSource, NatsSource, RabbitMqSource, Source, SqsSource, StartAt,
+    is_kinesis_stream, is_sqs_queue,
 };
 use crate::duration::HumanDuration;
 use crate::ids::ResourceId;
@@ -259,13 +260,17 @@ impl SourceDraft {
         let visibility = within("source.visibility", self.visibility, VISIBILITY, bounds)?;
         whole.visibility = Some(visibility);
         let create = *whole.create.get_or_insert(false);
-        Ok(SqsSource { queue: name("source.queue", &self.queue, 1024)?, concurrency, visibility, create })
+        let queue = name("source.queue", &self.queue, 1024)?;
+        is_sqs_queue(&queue).map_err(|problem| Invalid::new("source.queue", problem))?;
+        Ok(SqsSource { queue, concurrency, visibility, create })
     }
 
     fn kinesis(&self, whole: &mut SourceDraft) -> Result<KinesisSource, Invalid> {
         let create = *whole.create.get_or_insert(false);
         let start = self.starts(whole)?;
-        Ok(KinesisSource { stream: name("source.stream", &self.stream, 128)?, start, create })
+        let stream = name("source.stream", &self.stream, 128)?;
+        is_kinesis_stream(&stream).map_err(|problem| Invalid::new("source.stream", problem))?;
+        Ok(KinesisSource { stream, start, create })
     }
 
     fn rabbitmq(&self, whole: &mut SourceDraft) -> Result<RabbitMqSource, Invalid> {
@@ -294,18 +299,16 @@ impl SourceDraft {
             None => format!("flare-{consumer}"),
             Some(_) => name("source.durable", &self.durable, 255)?,
         };
-        if durable.contains(|c: char| c.is_whitespace() || ".*>/\\".contains(c)) {
-            let problem = "must have no blanks, dots, slashes, * or >, by the rules of JetStream";
-            return Err(Invalid::new("source.durable", problem));
+        let stream = name("source.stream", &self.stream, 255)?;
+        for (field, name) in [("source.stream", &stream), ("source.durable", &durable)] {
+            if name.contains(|c: char| c.is_whitespace() || ".*>/\\".contains(c)) {
+                let problem = "must have no blanks, dots, slashes, * or >, by the rules of JetStream";
+                return Err(Invalid::new(field, problem));
+            }
         }
         whole.durable = Some(durable.clone());
         let start = self.starts(whole)?;
-        Ok(NatsSource {
-            stream: name("source.stream", &self.stream, 255)?,
-            subject: subject.transpose()?,
-            durable: Some(durable),
-            start,
-        })
+        Ok(NatsSource { stream, subject: subject.transpose()?, durable: Some(durable), start })
     }
 
     fn http_poll(&self, whole: &mut SourceDraft) -> Result<HttpPollSource, Invalid> {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Consumer, ConsumerDraft, PayloadDraft, SourceDraft};
+use super::{Consumer, ConsumerDraft, LetterReplay, PayloadDraft, SourceDraft};
 use crate::ids::ResourceId;
 use crate::invalid::Invalid;
 use crate::subscription::EndpointDraft;
@@ -28,6 +28,17 @@ pub struct StoredConsumer {
     /// Since when it is paused, where it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_since: Option<Timestamp>,
+    /// The last replays of its dead letters, oldest first. Bound: [`KEPT_REPLAYS`](crate::subscription::KEPT_REPLAYS); the oldest goes,
+    /// and what it has not come to is a newer one's as well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replays: Vec<LetterReplay>,
+    /// The number of the newest replay; numbers are never reused.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub last_replay: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A consumer as users see it.

@@ -80,6 +80,16 @@ fn what_is_wrong_is_named() {
             json!({"source": {"type": "nats", "stream": "s", "durable": "a.b"}, "payload": {"id": "id"}}),
             "source.durable",
         ),
+        (json!({"source": {"type": "nats", "stream": "a b"}, "payload": {"id": "id"}}), "source.stream"),
+        (json!({"source": {"type": "aws.sqs", "queue": "a b"}, "payload": {"id": "id"}}), "source.queue"),
+        (
+            json!({"source": {"type": "aws.sqs", "queue": "http://h/a b"}, "payload": {"id": "id"}}),
+            "source.queue",
+        ),
+        (
+            json!({"source": {"type": "aws.kinesis", "stream": "a/b"}, "payload": {"id": "id"}}),
+            "source.stream",
+        ),
         (json!({"source": {"type": "http.poll"}, "payload": {"id": "id"}}), "source.url"),
         (poll(json!({"url": "ftp://h/a"})), "source.url"),
         (poll(json!({"url": "http://h/{id}"})), "source.url"),

@@ -157,6 +157,20 @@ pub struct Condition {
     pub in_line: Option<InLine>,
 }
 
+impl Condition {
+    /// What keeps all that is owed from being sent, where it is not the subscription itself that stands still.
+    fn hindrance(&self) -> Option<String> {
+        let Condition { silent_host, in_line, .. } = self;
+        match silent_host {
+            Some((host, wait)) => {
+                let again = words::soon(*wait);
+                Some(format!("the host {host} does not answer: it is left alone, and asked again {again}"))
+            }
+            None => in_line.as_ref().map(InLine::words),
+        }
+    }
+}
+
 /// Connections that a subscription stands in line for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InLine {
@@ -347,6 +361,8 @@ pub struct Gist<'a> {
     pub when: Option<&'a Considered>,
     /// The revision that the client has, where that is known.
     pub has: Option<&'a str>,
+    /// How the subscription stands at the moment.
+    pub condition: &'a Condition,
 }
 
 /// Why a client lags behind a document, or doesn't, in one line: the shortest form of an explanation.

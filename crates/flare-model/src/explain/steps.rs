@@ -123,6 +123,7 @@ fn gist<'a>(evidence: &'a Evidence, known: &'a Known, glimpse: &'a Glimpse) -> G
         filter: evidence.filter.as_ref(),
         when: evidence.when.as_ref(),
         has: evidence.lately.has.as_deref(),
+        condition: &evidence.condition,
     }
 }
 

@@ -360,7 +360,8 @@ fn one_line_says_why() {
         let mut glimpse = glimpse();
         change(&mut glimpse);
         let (filter, when, has) = (None, None, Some("1"));
-        why(&Gist { known, glimpse: &glimpse, settings, filter, when, has })
+        let condition = &Condition::default();
+        why(&Gist { known, glimpse: &glimpse, settings, filter, when, has, condition })
     };
     assert_eq!(line(|_| {}), "delivered");
     assert!(

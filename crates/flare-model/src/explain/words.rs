@@ -11,14 +11,16 @@ use crate::time::Timestamp;
 
 /// One line for a list.
 pub(super) fn why(gist: &Gist<'_>) -> String {
-    let Gist { known, glimpse, settings, .. } = gist;
+    let Gist { known, glimpse, settings, condition, .. } = gist;
+    let leased = glimpse.waiting.as_ref().is_some_and(|waits| matches!(waits.state, State::Leased { .. }));
     let still = match (&settings.disabled, settings.paused_since) {
         (Some(disabled), _) => format!("; the subscription is disabled: {}", disabled.reason),
         (None, Some(_)) => "; the subscription is paused".to_owned(),
         (None, None) if settings.passive && glimpse.is_owed() => {
             "; the subscription is passive: its client has to ask".to_owned()
         }
-        (None, None) => String::new(),
+        (None, None) if leased => String::new(),
+        (None, None) => condition.hindrance().map(|what| format!("; {what}")).unwrap_or_default(),
     };
     let owed = owed(gist);
     if let Some(owed) = owed {

@@ -7,12 +7,13 @@
 
 use std::time::Duration;
 
-use super::{Feed, Standing, State, Trouble};
+use super::{Feed, Lent, Standing, State, Trouble};
 use crate::time::Timestamp;
 
 impl Feed {
     /// The wall clock was set, by so many milliseconds: what waits has been tried for as long as before, and is due as
-    /// soon. The end of a lease stays: the client has it in its token, and a lease ends by the monotonic clock.
+    /// soon. A lease lasts as long as it would have: its lane may be opened again by another thread, which has only the
+    /// end that is recorded to go by. What its client knows it by stays, as it does when a lease is extended.
     pub fn clock_moved(&mut self, by: i64) {
         for (ordinal, standing) in &mut self.waiting {
             standing.moves(by);
@@ -77,8 +78,15 @@ impl Standing {
     }
 
     fn moves(&mut self, by: i64) {
-        if let State::Waiting { due } = &mut self.state {
-            *due = due.moved(by);
+        match &mut self.state {
+            State::Waiting { due } => *due = due.moved(by),
+            State::Leased { until } => {
+                if let Some(trouble) = &mut self.trouble {
+                    trouble.lent.get_or_insert_with(|| Box::new(Lent::new(*until, None, None)));
+                }
+                *until = until.moved(by);
+            }
+            State::GaveUp | State::Doubtful | State::Passed => {}
         }
         if let Some(trouble) = &mut self.trouble {
             trouble.first_attempt_at = trouble.first_attempt_at.moved(by);
@@ -139,6 +147,25 @@ mod tests {
             feed.clock_moved(by * HOUR);
             assert_eq!(times(&feed), (1 + by, 4 + by));
             assert_eq!(feed.take_record().map(|taken| taken.record.standings.len()), Some(1));
+        }
+    }
+
+    #[test]
+    fn a_lease_lasts_as_long_when_the_clock_is_set_and_is_known_by_its_first_end() {
+        for by in [100, -100] {
+            let mut feed = waiting();
+            let row = Row { ordinal: Ordinal(1), seq: Seq(2), born: Seq(2), before: Seq(0), deleted: false };
+            assert!(matches!(feed.read(&row, &mut Everything), Met::Send(_)));
+            let trouble = feed.waiting()[&Ordinal(0)].trouble.clone().expect("it was tried");
+            feed.lease(Ordinal(1), at(5), trouble);
+            let Taken { receipt, .. } = feed.take_record().expect("it is leased");
+            feed.recorded(receipt);
+            feed.clock_moved(by * HOUR);
+            let leased = feed.leased(Ordinal(1)).expect("it is out");
+            assert_eq!(leased.state, State::Leased { until: at(5 + by) });
+            let lent = leased.trouble.as_ref().and_then(|trouble| trouble.lent.as_ref());
+            assert_eq!(lent.map(|lent| lent.until), Some(at(5)), "its token goes on being good");
+            assert_eq!(feed.take_record().map(|taken| taken.record.standings.len()), Some(2));
         }
     }
 

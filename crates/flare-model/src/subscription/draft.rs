@@ -198,10 +198,14 @@ impl RateLimit {
     }
 }
 
-/// A url without the blanks around it, which come from copying.
+/// A url without the blanks around it, which come from copying, and with an international host in its `xn--` form, as it
+/// is asked for.
 fn trimmed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let given = Option::<String>::deserialize(deserializer)?;
-    Ok(given.map(|url| if url.trim().len() == url.len() { url } else { url.trim().to_owned() }))
+    Ok(given.map(|url| {
+        let url = if url.trim().len() == url.len() { url } else { url.trim().to_owned() };
+        crate::url::with_ascii_host(&url).unwrap_or(url)
+    }))
 }
 
 /// A value of `data`.

@@ -112,6 +112,19 @@ fn international(host: &str) -> Result<Cow<'_, str>, UrlError> {
     idna::domain_to_ascii(&name).map(Cow::Owned).map_err(|_| UrlError::NonAsciiHost { host: name })
 }
 
+/// A url with its host in the `xn--` form, where it is written in Unicode; `None` where there is nothing to change, or where
+/// it is no name, which whoever reads the url says.
+pub fn with_ascii_host(url: &str) -> Option<String> {
+    let start = url.find("://")? + 3;
+    let end = url[start..].find(['/', '?', '#']).map_or(url.len(), |end| start + end);
+    let (host, _) = host_and_port(&url[start..end]);
+    if host.is_ascii() {
+        return None;
+    }
+    let ascii = international(host).ok()?;
+    Some(format!("{}{ascii}{}", &url[..start], &url[start + host.len()..]))
+}
+
 fn read_host(host: &str) -> Result<String, UrlError> {
     if let Some(inside) = host.strip_prefix('[') {
         let address = inside.strip_suffix(']').and_then(|address| address.parse::<Ipv6Addr>().ok());

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use authority::Scheme;
+pub(crate) use authority::with_ascii_host;
 pub use error::UrlError;
 pub use percent::decode_segment;
 

@@ -13,7 +13,7 @@ use flare_provider::conformance::bridge::proxy::Proxy;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
-use crate::server::{Held, Server, server};
+use super::server::{Held, Server, server};
 
 /// What is given out and not kept comes again after this.
 pub const LEASE: Duration = Duration::from_secs(2);
@@ -35,12 +35,17 @@ impl Site {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let stream = format!("test-{}-{number}", std::process::id());
         let site = Site { server, _held: held, proxy, stream };
+        site.make().await;
+        Some(site)
+    }
+
+    /// Makes the stream.
+    pub async fn make(&self) {
         let config = json!({
-            "name": site.stream, "subjects": [format!("{}.>", site.stream)], "storage": "file", "retention": "limits",
+            "name": self.stream, "subjects": [format!("{}.>", self.stream)], "storage": "file", "retention": "limits",
             "max_consumers": -1, "max_msgs": -1, "max_bytes": -1, "max_age": 0, "num_replicas": 1, "discard": "old",
         });
-        site.api(&format!("STREAM.CREATE.{}", site.stream), &config).await;
-        Some(site)
+        self.api(&format!("STREAM.CREATE.{}", self.stream), &config).await;
     }
 
     /// A process of Flare's, by the way that can be broken.

@@ -104,6 +104,12 @@ pub trait Source: Send + Sync {
 /// A partition that is being read.
 #[async_trait]
 pub trait Stream: Send {
+    /// Of a partition that was opened without a position, where the source goes by positions: one that begins it again where this did,
+    /// also when nothing has come yet. `None`: opening it without a position always does.
+    fn began(&self) -> Option<String> {
+        None
+    }
+
     /// Waits for messages and gives out `most` of them at the most. Of those that it may have read ahead, within bounds of its
     /// own, none is lost when this is dropped midway. `Broken`: open it anew. `Missing`: it was deleted, noticed within ten seconds
     /// also while nothing comes.
@@ -117,4 +123,8 @@ pub trait Stream: Send {
 
     /// What was given out is still being worked on: whatever would give it out again waits. To be called every few seconds.
     async fn keep(&mut self) -> BridgeResult<()>;
+
+    /// Nobody reads on: what was read ahead, or given out and not settled, is given back where it would otherwise be kept from others for a
+    /// while. Whoever calls waits some seconds at the most; what is not given back by then comes again in its time.
+    async fn leave(&mut self) {}
 }

@@ -18,7 +18,7 @@ use lapin::options::{
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties, ExchangeKind};
 
-use crate::server::{Broker, Held, broker};
+use super::server::{Broker, Held, broker};
 
 /// A queue on the broker, and a way to it that can be broken.
 pub struct Site {

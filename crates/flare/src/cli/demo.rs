@@ -20,6 +20,9 @@ pub struct DemoArgs {
     /// What happens in the shop depends on this number alone; without it every demo is another.
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
+    /// Shows consumers and producers: the shop has a list of its orders, which Flare polls, and two targets are told.
+    #[arg(long)]
+    pub bridge: bool,
     /// How long the shop is open, such as 30s. Then the demo waits until every client has what it should, says whether
     /// that is so, and ends; exit code 4 where one has not. Without it, the demo goes on until ctrl-C.
     #[arg(long, value_name = "DURATION", value_parser = duration)]

@@ -1,11 +1,13 @@
 //! In: the words of the command line. Out: a [`Cli`], the answers of the commands that need no running node, and the
 //! exit codes of all.
 
+mod bench;
 mod completions;
 mod config;
 mod demo;
 mod exit;
 pub mod keeping;
+pub mod progress;
 pub mod remote;
 mod version;
 
@@ -17,6 +19,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use flare_core::config::{Flag, Sources};
 
+pub use bench::BenchArgs;
 pub use demo::DemoArgs;
 pub use exit::Exit;
 
@@ -49,6 +52,9 @@ pub enum Command {
     /// Show Flare at work: a shop whose documents change, and six clients, one slow and one that keeps failing among
     /// them. All in this process, on a temporary store; ctrl-C stops it, and nothing of it is left.
     Demo(DemoArgs),
+    /// Measure how many changes this machine takes and delivers in a second, and how long each takes: an origin, clients and Flare in
+    /// this process, on a temporary store; nothing of it is left.
+    Bench(BenchArgs),
     /// Create what the store needs: shows a plan, asks, and does it; safe to repeat, also from several places at once.
     Setup(UpkeepArgs),
     /// Create what should be in the store and is missing, such as an index; shows a plan and asks.
@@ -285,6 +291,7 @@ mod tests {
         for word in [
             "start",
             "demo",
+            "bench",
             "status",
             "tail",
             "replay",

@@ -1,9 +1,11 @@
 //! `flare demo`: in: a few words about how. Out: a node on a temporary store, a shop that changes documents, six clients
-//! that are told of them, and a view of it all, until ctrl-C.
+//! that are told of them, and a view of it all, until ctrl-C. With `--bridge` the shop has a list of its orders that the node polls,
+//! and two clients are told of those.
 //!
 //! The node is the one that `flare start` runs, on this thread. The shop, the clients and the view live on a thread of
 //! their own and know the node by its HTTP API alone, as anybody else would.
 
+mod bridge;
 mod inbox;
 mod origin;
 mod play;
@@ -31,7 +33,7 @@ use crate::node::{self, Company};
 use play::{Ended, Stage};
 use role::Role;
 pub use scratch::Scratch;
-use world::Snapshot;
+use world::{Polled, Snapshot};
 
 /// How a demo ended.
 #[derive(Debug, Serialize)]
@@ -57,6 +59,7 @@ pub fn run(args: &DemoArgs, format: Format, scratch: &Scratch) -> anyhow::Result
     let stage = Stage {
         seed,
         rate: args.rate,
+        bridge: args.bridge,
         duration: args.duration,
         format,
         end: end.clone(),
@@ -150,6 +153,13 @@ impl fmt::Display for Summary {
             )?;
         }
         writeln!(f)?;
+        if let Some(Polled { asked, unchanged }) = self.snapshot.polls {
+            writeln!(
+                f,
+                "Flare asked for the list of orders {asked} times, and fed what had changed.\n\
+                 {unchanged} answers said that nothing had (304), and had no body."
+            )?;
+        }
         self.say_what_is_missing(f)?;
         self.say_what_was_given_up(f)
     }
@@ -206,7 +216,7 @@ mod tests {
 
     #[test]
     fn what_is_said_in_the_end_fits_a_terminal_and_names_what_was_given_up() {
-        let world = World::new(Arc::new(ManualClock::default()), 1);
+        let world = World::new(Arc::new(ManualClock::default()), 1, &Role::ALL);
         let status = json!({"status": "failing", "delivered": 123_456, "failed": 65_432,
             "feed": {"lagging": 2, "deadLetters": 24}});
         let snapshot = world.snapshot(|_| Some(&status));
@@ -217,5 +227,17 @@ mod tests {
             assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
             assert!(text.contains("24 documents are dead letters"), "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_said_of_a_bridge_in_the_end_fits_a_terminal_and_says_how_often_it_was_asked() {
+        let world = World::new(Arc::new(ManualClock::default()), 1, &Role::BRIDGED);
+        world.polls.asked.store(123_456, std::sync::atomic::Ordering::Relaxed);
+        let mut snapshot = world.snapshot(|_| None);
+        snapshot.changes = 12_345_678;
+        let text = Summary { ended: Ended::InTime, complete: Some(true), snapshot }.to_string();
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.contains("asked for the list of orders 123456 times"), "{text}");
+        assert!(text.contains("Every client that answers has what it should."), "{text}");
     }
 }

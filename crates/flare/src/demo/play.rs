@@ -22,7 +22,7 @@ use super::screen::Screen;
 use super::shop::Shop;
 use super::thing::Kind;
 use super::world::{Snapshot, World};
-use super::{Summary, origin, puller, receiver};
+use super::{Summary, bridge, origin, puller, receiver};
 use crate::cli::Format;
 use crate::cli::remote::client::{Client, parse_url};
 use crate::cli::remote::is_broken_pipe;
@@ -36,6 +36,8 @@ pub struct Stage {
     pub seed: u64,
     /// Changes per second.
     pub rate: u32,
+    /// Whether Flare polls a list and tells targets, instead of being told and telling subscribers.
+    pub bridge: bool,
     /// How long the shop is open; nothing for as long as nobody ends it.
     pub duration: Option<Duration>,
     /// How it is shown.
@@ -93,10 +95,11 @@ struct Cast {
     world: Arc<World>,
     screen: Screen,
     api: Client,
-    /// The ids of the clients' subscriptions.
-    subscriptions: HashMap<Role, String>,
-    /// What Flare last said of them.
-    said: Value,
+    /// The clients' subscriptions by their ids, or their producers by their paths.
+    followers: HashMap<Role, String>,
+    /// What Flare last said of each.
+    said: HashMap<Role, Value>,
+    bridge: bool,
     /// The shop's, cancelled when it closes.
     closing: CancellationToken,
     /// Those who are not to end before the play does. Dropping it ends them all.
@@ -106,43 +109,83 @@ struct Cast {
 impl Cast {
     async fn gather(stage: &Stage, addr: SocketAddr) -> anyhow::Result<Cast> {
         let url = parse_url(&format!("http://{addr}")).map_err(anyhow::Error::msg)?;
-        let client = || Client::new(url.clone());
-        let mut api = client();
-        let world = Arc::new(World::new(Arc::new(SystemClock::of_process()), stage.seed));
+        let cast: &[Role] = if stage.bridge { &Role::BRIDGED } else { &Role::ALL };
+        let world = Arc::new(World::new(Arc::new(SystemClock::of_process()), stage.seed, cast));
+        let mut gathered = Cast {
+            world,
+            screen: Screen::of_process(stage.format),
+            api: Client::new(url.clone()),
+            followers: HashMap::new(),
+            said: HashMap::new(),
+            bridge: stage.bridge,
+            closing: CancellationToken::new(),
+            tasks: JoinSet::new(),
+        };
+        match stage.bridge {
+            true => gathered.gather_bridge(stage).await?,
+            false => gathered.gather_shop(stage, || Client::new(url.clone())).await?,
+        }
+        gathered.screen.open(addr, stage.seed, cast)?;
+        Ok(gathered)
+    }
+
+    /// A shop that tells Flare, and clients that subscribe.
+    async fn gather_shop(&mut self, stage: &Stage, client: impl Fn() -> Client) -> anyhow::Result<()> {
         let mut resources = HashMap::new();
         for kind in Kind::ALL {
-            let created = api.post("/resources", &kind.resource()).await?;
+            let created = self.api.post("/resources", &kind.resource()).await?;
             resources.insert(kind, id(&created)?);
         }
-        let closing = CancellationToken::new();
-        let mut tasks = JoinSet::new();
-        let mut subscriptions = HashMap::new();
         for role in Role::ALL {
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-            let endpoint = format!("http://{}/{}", listener.local_addr()?, role.name());
+            let (listener, endpoint) = address(role.name()).await?;
             let all = format!("/resources/{}/subscriptions", resources[&role.kind()]);
-            let subscription = id(&api.post(&all, &role.subscription(&endpoint)).await?)?;
+            let subscription = id(&self.api.post(&all, &role.subscription(&endpoint)).await?)?;
             if role == Role::Passive {
                 let path = format!("{all}/{subscription}");
-                let pulling = puller::run(world.clone(), client(), path, stage.end.clone());
-                tasks.spawn(async {
+                let pulling = puller::run(self.world.clone(), client(), path, stage.end.clone());
+                self.tasks.spawn(async {
                     pulling.await;
                     Ok(())
                 });
             }
             // The passive one, too: somebody may make it an active one, or ask for a delivery.
-            let served = receiver::serve(world.clone(), role, listener);
-            tasks.spawn(async { served.await.map(|never| match never {}).context("a client of the demo") });
-            subscriptions.insert(role, subscription);
+            self.serve(role, listener);
+            self.followers.insert(role, subscription);
         }
-        let shop = origin::run(world.clone(), client(), Shop::open(stage.seed), stage.rate, closing.clone());
-        tasks.spawn(async {
+        let shop = Shop::open(stage.seed);
+        let shop = origin::run(self.world.clone(), client(), shop, stage.rate, self.closing.clone());
+        self.tasks.spawn(async {
             shop.await;
             Ok(())
         });
-        let mut screen = Screen::of_process(stage.format);
-        screen.open(addr, stage.seed)?;
-        Ok(Cast { world, screen, api, subscriptions, said: Value::Null, closing, tasks })
+        Ok(())
+    }
+
+    /// A shop with a list of its orders, a consumer that polls it, and targets of producers.
+    async fn gather_bridge(&mut self, stage: &Stage) -> anyhow::Result<()> {
+        let list = bridge::List::new(self.world.clone());
+        let (listener, url) = address("orders").await?;
+        let served = list.clone().serve(listener);
+        self.tasks.spawn(async { served.await.map(|never| match never {}).context("the list of the demo") });
+        let consumer = id(&self.api.post("/consumers", &bridge::consumer(&url)).await?)?;
+        for role in Role::BRIDGED {
+            let (listener, target) = address(role.name()).await?;
+            self.serve(role, listener);
+            let all = format!("/consumers/{consumer}/producers");
+            let producer = id(&self.api.post(&all, &role.producer(&target)).await?)?;
+            self.followers.insert(role, format!("{all}/{producer}"));
+        }
+        let filled = list.fill(Shop::open(stage.seed), stage.rate, self.closing.clone());
+        self.tasks.spawn(async {
+            filled.await;
+            Ok(())
+        });
+        Ok(())
+    }
+
+    fn serve(&mut self, role: Role, listener: TcpListener) {
+        let served = receiver::serve(self.world.clone(), role, listener);
+        self.tasks.spawn(async { served.await.map(|never| match never {}).context("a client of the demo") });
     }
 
     async fn play(&mut self, stage: &Stage, stopping: &CancellationToken) -> anyhow::Result<Summary> {
@@ -197,18 +240,34 @@ impl Cast {
 
     /// How everything stands, with what Flare last said.
     fn snapshot(&self) -> Snapshot {
-        let entries = self.said["subscriptions"].as_array().map_or(&[][..], Vec::as_slice);
-        let by_id: HashMap<&str, &Value> =
-            entries.iter().filter_map(|entry| Some((entry["id"].as_str()?, entry))).collect();
-        self.world.snapshot(|role| by_id.get(self.subscriptions.get(&role)?.as_str()).copied())
+        self.world.snapshot(|role| self.said.get(&role))
     }
 
     /// Asks Flare how the clients stand; where it does not answer, what it said before holds.
     async fn ask(&mut self) {
-        if let Ok(said) = self.api.get("/subscriptions?limit=100").await {
-            self.said = said;
+        if self.bridge {
+            for (role, producer) in &self.followers {
+                if let Ok(said) = self.api.get(&format!("{producer}/status")).await {
+                    self.said.insert(*role, said);
+                }
+            }
+            return;
+        }
+        let Ok(said) = self.api.get("/subscriptions?limit=100").await else { return };
+        for entry in said["subscriptions"].as_array().map_or(&[][..], Vec::as_slice) {
+            let role = self.followers.iter().find(|(_, id)| entry["id"] == id.as_str());
+            if let Some((role, _)) = role {
+                self.said.insert(*role, entry.clone());
+            }
         }
     }
+}
+
+/// A free port, and an address there.
+async fn address(name: &str) -> anyhow::Result<(TcpListener, String)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let url = format!("http://{}/{name}", listener.local_addr()?);
+    Ok((listener, url))
 }
 
 /// Whether Flare has nothing more to tell anybody who listens, and has given up who does not.

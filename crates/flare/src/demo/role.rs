@@ -1,4 +1,4 @@
-//! In: nothing. Out: the six clients of the demo: what each hears of, how it subscribes, and how it behaves. Pure.
+//! In: nothing. Out: the six clients of the demo, two of which are the targets of the demo of a bridge: what each hears of, how it subscribes, and how it behaves. Pure.
 
 use std::time::Duration;
 
@@ -50,6 +50,9 @@ impl Role {
     /// All of them, in the order they are shown in.
     pub const ALL: [Role; 6] =
         [Role::Healthy, Role::Slow, Role::Flapping, Role::Passive, Role::Filtered, Role::Failing];
+
+    /// Those that are told of what Flare polls.
+    pub const BRIDGED: [Role; 2] = [Role::Healthy, Role::Slow];
 
     /// What it is called.
     pub fn name(self) -> &'static str {
@@ -106,6 +109,16 @@ impl Role {
             Role::Failing => body["delivery"] = json!({"retry": {"quantity": 1}}),
             Role::Passive => body["mode"] = "passive".into(),
             Role::Filtered => body["filter"] = format!("document.stock < {LOW}").into(),
+        }
+        body
+    }
+
+    /// Its producer, as the API wants it, for a client that listens at `url`.
+    pub fn producer(self, url: &str) -> Value {
+        let mut body = json!({"target": {"type": "http", "url": url}, "metadata": {"client": self.name()},
+            "start": "beginning"});
+        if self == Role::Slow {
+            body["delivery"] = json!({"concurrency": 2});
         }
         body
     }

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::Summary;
 use super::role::Role;
-use super::world::{Snapshot, Standing};
+use super::world::{Polled, Snapshot, Standing};
 use crate::cli::Format;
 use crate::cli::remote::colours_are_welcome;
 
@@ -60,17 +60,21 @@ impl Screen {
     }
 
     /// Says where everything is.
-    pub fn open(&mut self, addr: SocketAddr, seed: u64) -> io::Result<()> {
+    pub fn open(&mut self, addr: SocketAddr, seed: u64, cast: &[Role]) -> io::Result<()> {
         let (api, ui) = (format!("http://{addr}"), format!("http://{addr}/ui"));
         let text = match self.style {
             Style::Json => json!({"event": "started", "api": api, "ui": ui, "seed": seed}).to_string() + "\n",
             Style::Table { .. } | Style::Lines => {
-                let clients = Role::ALL.map(|role| format!("  {:<12}  {}\n", role.name(), role.about()));
+                let clients = cast.iter().map(|role| format!("  {:<12}  {}\n", role.name(), role.about()));
+                let what = match *cast == Role::BRIDGED {
+                    true => "a list of orders that it polls, and two targets",
+                    false => "a shop, and six clients that hear of it",
+                };
                 format!(
-                    "Flare {} shows itself: a shop, and six clients that hear of it.\n{}\
+                    "Flare {} shows itself: {what}.\n{}\
                      UI   {ui}\nAPI  {api}\nSeed {seed}; ctrl-C stops it, and nothing of it is left.\n",
                     crate::version::VERSION,
-                    clients.concat()
+                    clients.collect::<String>()
                 )
             }
         };
@@ -142,9 +146,13 @@ fn line(snapshot: &Snapshot) -> String {
 
 /// No wider than 80 columns, which every terminal has.
 fn table(snapshot: &Snapshot, colour: bool) -> String {
-    let Snapshot { seconds, changes, repeats, refused, documents, clients } = snapshot;
+    let Snapshot { seconds, changes, repeats, refused, documents, polls, clients } = snapshot;
+    let came = match polls {
+        Some(Polled { asked, unchanged }) => format!("asked {asked} times, {unchanged} times unchanged"),
+        None => format!("{repeats} sent twice, {refused} refused"),
+    };
     let mut text = format!(
-        "\n{seconds} s: {documents} documents, {changes} changes, {repeats} sent twice, {refused} refused\n\n\
+        "\n{seconds} s: {documents} documents, {changes} changes, {came}\n\n\
          {:<12}  {:<8}  {:<9}  {:>9}  {:>7}  {:>6}  {:>4}  {:>8}\n",
         "client", "now", "status", "delivered", "waiting", "failed", "dead", "latency"
     );
@@ -208,12 +216,16 @@ mod tests {
     }
 
     fn shown(style: Style, times: usize) -> String {
+        shown_to(&Role::ALL, style, times)
+    }
+
+    fn shown_to(cast: &'static [Role], style: Style, times: usize) -> String {
         let paper = Paper::default();
         let mut screen = Screen { out: Box::new(paper.clone()), style, drawn: 0 };
-        let world = World::new(Arc::new(ManualClock::default()), 1);
+        let world = World::new(Arc::new(ManualClock::default()), 1, cast);
         let status = json!({"status": "failing", "delivered": 7, "failed": 3, "feed": {"lagging": 2}});
         let snapshot = world.snapshot(|role| (role == Role::Slow).then_some(&status));
-        screen.open("127.0.0.1:8080".parse().unwrap(), 1).unwrap();
+        screen.open("127.0.0.1:8080".parse().unwrap(), 1, cast).unwrap();
         for _ in 0..times {
             screen.show(&snapshot).unwrap();
         }
@@ -246,6 +258,13 @@ mod tests {
         for style in [Style::Lines, Style::Table { colour: false }] {
             let text = shown(style, 2).replace(ENTER, "").replace(LEAVE, "").replace("\x1b[K", "");
             let text = text.replace("\x1b[10A", "");
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+            let text = shown_to(&Role::BRIDGED, style, 1).replace(ENTER, "").replace(LEAVE, "");
+            let text = text.replace("\x1b[K", "");
+            assert!(
+                text.contains("a list of orders that it polls") && !text.contains("fax-machine"),
+                "{text}"
+            );
             assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         }
     }

@@ -18,6 +18,8 @@ use super::thing::Thing;
 pub struct World {
     clock: Arc<dyn Clock>,
     chance: Chance,
+    /// Who takes part.
+    pub cast: &'static [Role],
     began: Duration,
     truth: Mutex<Truth>,
     inboxes: [Mutex<Inbox>; Role::ALL.len()],
@@ -25,6 +27,26 @@ pub struct World {
     ending: AtomicBool,
     /// What the origin heard.
     pub origin: Origin,
+    /// How often Flare asked for the list of orders, where there is one.
+    pub polls: Polls,
+}
+
+/// How often Flare asked for the list of orders.
+#[derive(Debug, Default)]
+pub struct Polls {
+    /// In all.
+    pub asked: AtomicU64,
+    /// When it was as before.
+    pub unchanged: AtomicU64,
+}
+
+/// The same, at one moment.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Polled {
+    /// In all.
+    pub asked: u64,
+    /// When it was as before.
+    pub unchanged: u64,
 }
 
 /// What became of the origin's changes.
@@ -88,21 +110,26 @@ pub struct Snapshot {
     pub refused: u64,
     /// Documents that exist.
     pub documents: usize,
+    /// How often Flare asked for them, where it polls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub polls: Option<Polled>,
     /// The clients.
     pub clients: Vec<Standing>,
 }
 
 impl World {
     /// Nothing has happened yet.
-    pub fn new(clock: Arc<dyn Clock>, seed: u64) -> World {
+    pub fn new(clock: Arc<dyn Clock>, seed: u64, cast: &'static [Role]) -> World {
         World {
             began: clock.monotonic(),
             clock,
             chance: Chance::from_seed(seed),
+            cast,
             truth: Mutex::default(),
             inboxes: Default::default(),
             ending: AtomicBool::new(false),
             origin: Origin::default(),
+            polls: Polls::default(),
         }
     }
 
@@ -145,14 +172,14 @@ impl World {
     /// Whether every client that takes anything has what it should.
     pub fn is_complete(&self) -> bool {
         let truth = self.truth.lock();
-        let mut taking = Role::ALL.iter().filter(|role| **role != Role::Failing);
+        let mut taking = self.cast.iter().filter(|role| **role != Role::Failing);
         taking.all(|role| self.inboxes[*role as usize].lock().gap(*role, &truth).is_none())
     }
 
     /// How everything stands; `status` is what Flare says of a client's subscription.
     pub fn snapshot<'v>(&self, status: impl Fn(Role) -> Option<&'v Value>) -> Snapshot {
         let truth = self.truth.lock();
-        let clients = Role::ALL.into_iter().map(|role| {
+        let clients = self.cast.iter().map(|&role| {
             let inbox = self.inboxes[role as usize].lock();
             let said = status(role).unwrap_or(&Value::Null);
             let now = match (role, self.mood(role)) {
@@ -189,6 +216,8 @@ impl World {
             repeats: count(&self.origin.repeats),
             refused: count(&self.origin.refused),
             documents: truth.len(),
+            polls: (*self.cast == Role::BRIDGED)
+                .then(|| Polled { asked: count(&self.polls.asked), unchanged: count(&self.polls.unchanged) }),
             clients,
         }
     }

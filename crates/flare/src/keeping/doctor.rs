@@ -7,11 +7,16 @@ use std::path::Path;
 use anyhow::Context as _;
 use flare_core::config::Config;
 use flare_core::door::Entropy;
-use flare_core::sealing;
+use flare_core::sealing::{self, Unknowable};
 use flare_core::vault::{self, Closed, KeyFile, Vault};
 use flare_embedded::Finding;
-use flare_model::ids::SubscriptionId;
+use flare_model::access::{StoredAccount, StoredToken};
+use flare_model::consumer::StoredConsumer;
+use flare_model::ids::{ResourceId, SubscriptionId};
+use flare_model::resource::ResourceView;
 use flare_model::subscription::Stored;
+use flare_provider::EntityKind;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::embedded;
@@ -27,6 +32,7 @@ pub fn run(args: &StoreArgs, output: Format, out: &mut dyn Write) -> anyhow::Res
     let is_sound = audited.is_empty();
     findings.extend(audited);
     if is_sound {
+        findings.extend(unreadable(&path)?);
         findings.extend(sealed_by_others(&config, &path)?);
     }
     match output {
@@ -61,41 +67,89 @@ fn open_to_others(path: &Path) -> anyhow::Result<Vec<Finding>> {
     Ok(findings)
 }
 
+/// Entities that a node could not read, which keeps it from starting. Of those that have something sealed it is said below.
+fn unreadable(path: &Path) -> anyhow::Result<Vec<Finding>> {
+    fn wrong<T: DeserializeOwned>(body: &str) -> Option<String> {
+        serde_json::from_str::<T>(body).err().map(|error| error.to_string())
+    }
+    let mut findings = Vec::new();
+    for (kind, wrong) in [
+        (EntityKind::Resource, wrong::<ResourceView> as fn(&str) -> Option<String>),
+        (EntityKind::Account, wrong::<StoredAccount>),
+        (EntityKind::Token, wrong::<StoredToken>),
+    ] {
+        for (id, body) in flare_embedded::stored(path, kind)? {
+            let about = format!("{} {id}", kind.as_str());
+            findings.extend(
+                wrong(&body).map(|error| Finding { about, what: format!("cannot be read: {error}") }),
+            );
+        }
+    }
+    Ok(findings)
+}
+
 /// What the present key does not open, and what nobody has sealed.
 fn sealed_by_others(config: &Config, path: &Path) -> anyhow::Result<Vec<Finding>> {
-    let subscriptions = flare_embedded::subscriptions(path)?;
-    let mut findings = Vec::new();
-    let mut add =
-        |id: &str, what: String| findings.push(Finding { about: format!("subscription {id}"), what });
     let vault = match KeyFile::read(&vault::key_path(config))? {
         None if config.auth.secret_key.reveal().is_none() => None,
         _ => Some(Vault::open(config, &Entropy::of_machine())?),
     };
-    for (id, body) in subscriptions {
-        let stored: Stored = match serde_json::from_str(&body) {
-            Ok(stored) => stored,
-            Err(error) => {
-                add(&id, format!("cannot be read: {error}"));
-                continue;
-            }
-        };
-        if sealing::is_open(&body) {
-            add(&id, "has credentials that are not sealed; the next start seals them".to_owned());
-        }
-        let number = SubscriptionId::new(id.as_str());
-        let closed = |closed: Closed| format!("cannot be opened: {closed}");
-        for secret in &stored.secrets {
-            match vault.as_ref().map(|vault| vault.unseal(&number, &secret.sealed)) {
-                None => add(&id, "has a sealed secret, and there is no key".to_owned()),
-                Some(Err(why)) => add(&id, format!("its secret {}", closed(why))),
-                Some(Ok(_)) => {}
-            }
-        }
-        if let (Some(sealed), Some(vault)) = (&stored.sealed_endpoint, &vault)
-            && let Err(why) = vault.unseal_endpoint(&number, sealed)
-        {
-            add(&id, format!("its endpoint {}", closed(why)));
+    let mut findings = Vec::new();
+    for kind in [EntityKind::Subscription, EntityKind::Producer, EntityKind::Consumer] {
+        for (id, body) in flare_embedded::stored(path, kind)? {
+            let wrong = match kind {
+                EntityKind::Consumer => closed_consumer(vault.as_ref(), &id, &body),
+                _ => closed_subscription(vault.as_ref(), &id, &body),
+            };
+            let about = format!("{} {id}", kind.as_str());
+            findings.extend(wrong.into_iter().map(|what| Finding { about: about.clone(), what }));
         }
     }
     Ok(findings)
+}
+
+fn closed(closed: &Closed) -> String {
+    format!("cannot be opened: {closed}")
+}
+
+const NO_KEY: &str = "has a sealed secret, and there is no key";
+
+/// What is wrong with what is sealed of a subscription or a producer.
+fn closed_subscription(vault: Option<&Vault>, id: &str, body: &str) -> Vec<String> {
+    let stored: Stored = match serde_json::from_str(body) {
+        Ok(stored) => stored,
+        Err(error) => return vec![format!("cannot be read: {error}")],
+    };
+    let mut wrong = Vec::new();
+    if sealing::is_open(body) {
+        wrong.push("has credentials that are not sealed; the next start seals them".to_owned());
+    }
+    let id = SubscriptionId::new(id);
+    for secret in &stored.secrets {
+        match vault.map(|vault| vault.unseal(&id, &secret.sealed)) {
+            None => wrong.push(NO_KEY.to_owned()),
+            Some(Err(why)) => wrong.push(format!("its secret {}", closed(&why))),
+            Some(Ok(_)) => {}
+        }
+    }
+    if let (Some(sealed), Some(vault)) = (&stored.sealed_endpoint, vault)
+        && let Err(why) = vault.unseal_endpoint(&id, sealed)
+    {
+        wrong.push(format!("its endpoint {}", closed(&why)));
+    }
+    wrong
+}
+
+/// The same of a consumer, which has what it polls with.
+fn closed_consumer(vault: Option<&Vault>, id: &str, body: &str) -> Vec<String> {
+    let Some(vault) = vault else {
+        let is_sealed =
+            serde_json::from_str::<StoredConsumer>(body).is_ok_and(|stored| stored.sealed.is_some());
+        return if is_sealed { vec![NO_KEY.to_owned()] } else { Vec::new() };
+    };
+    match sealing::consumer_from_rest(vault, &ResourceId::new(id), body) {
+        Ok(_) => Vec::new(),
+        Err(Unknowable::Closed(_, why)) => vec![format!("its source {}", closed(&why))],
+        Err(why) => vec![format!("cannot be read: {why}")],
+    }
 }

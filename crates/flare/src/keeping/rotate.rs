@@ -9,13 +9,14 @@ use anyhow::{Context as _, bail};
 use flare_core::config::{Config, Store};
 use flare_core::door::Entropy;
 use flare_core::journey::Report;
-use flare_core::sealing::reseal;
+use flare_core::sealing::{Resealed, reseal};
 use flare_core::vault::{self, KeyFile, Vault};
 use serde_json::json;
 
 use super::{key_of, tell};
 use crate::cli::keeping::RotateArgs;
 use crate::cli::{Exit, Format};
+use crate::node::cluster::replace_key;
 use crate::node::engine::Engine;
 
 /// Seals everything anew.
@@ -29,13 +30,15 @@ pub fn run(args: &RotateArgs, output: Format, out: &mut dyn Write) -> anyhow::Re
     let engine = Engine::open(&config, &report).context("opening the store")?;
     let rotated = rotate(&config, args, &engine);
     engine.close();
-    let count = rotated?;
-    let words = format!("the secrets and credentials of {count} subscriptions are sealed anew");
-    tell(output, out, &words, &json!({ "resealed": count }))?;
+    let Resealed { subscriptions, consumers } = rotated?;
+    let of_consumers = if consumers > 0 { format!(" and {consumers} consumers") } else { String::new() };
+    let words =
+        format!("the secrets and credentials of {subscriptions} subscriptions{of_consumers} are sealed anew");
+    tell(output, out, &words, &json!({ "resealed": subscriptions + consumers }))?;
     Ok(Exit::Done)
 }
 
-fn rotate(config: &Config, args: &RotateArgs, engine: &Engine) -> anyhow::Result<usize> {
+fn rotate(config: &Config, args: &RotateArgs, engine: &Engine) -> anyhow::Result<Resealed> {
     let entropy = Entropy::of_machine();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     if let Some(key) = config.auth.secret_key.reveal() {
@@ -44,8 +47,14 @@ fn rotate(config: &Config, args: &RotateArgs, engine: &Engine) -> anyhow::Result
                 "auth.secret-key has the key: put the new one there, and give the former with --former-file"
             )
         };
-        let vault = Vault::new(key, entropy).with_former(&key_of(former)?);
-        return runtime.block_on(reseal(&engine.store(), &vault));
+        let former = key_of(former)?;
+        let vault = Vault::new(key, entropy.clone()).with_former(&former);
+        return runtime.block_on(async {
+            let count = reseal(&engine.store(), &vault).await?;
+            // Last: if this is interrupted before, no node starts with either key until it is done again.
+            replace_key(config, engine, &Vault::new(&former, entropy), &vault).await?;
+            Ok(count)
+        });
     }
     let path = vault::key_path(config);
     let mut file = match KeyFile::read(&path)? {

@@ -14,12 +14,15 @@ use flare_etcd::{Etcd, EtcdConfig, Login};
 use flare_model::cluster::NodeState;
 use flare_model::cluster::keys::{Load, NodeRecord, PROTOCOL};
 use flare_model::cluster::life::Settings;
-use flare_provider::{Cluster, Conflict, Doorbell};
+use flare_provider::{Cluster, Conflict, Doorbell, Entry};
 
 use super::engine::Engine;
 
 /// The key that says by which key secrets are sealed.
 const CANARY: &str = "canary";
+
+/// What coordinates nodes, and what rings for them.
+type Coordinator = (Arc<dyn Cluster>, Option<Arc<dyn Doorbell>>);
 
 /// What a node that is one of several is made of.
 pub struct Joined {
@@ -38,29 +41,13 @@ pub async fn join(
     vault: &Vault,
 ) -> anyhow::Result<Option<Joined>> {
     let name = config.cluster.name.as_str();
-    if config.coordination() == Coordination::Alone {
-        return Ok(None);
-    }
+    let Some((aside, doorbell)) = among_others(config, engine)? else { return Ok(None) };
     // Connections are driven where they were opened. What lives in the cluster shares none with anybody: a renewal waits for nobody else.
-    let (bell, etcd) = (etcd(config)?, etcd(config)?);
-    let asked = config.coordination() == Coordination::Postgresql || config.bell() == Bell::Postgresql;
-    let postgresql = asked.then(|| engine.coordination(name)).flatten();
-    let cluster: Option<Arc<dyn Cluster>> = match config.coordination() {
-        Coordination::Alone => None,
-        Coordination::Etcd => etcd.map(|etcd| etcd as Arc<dyn Cluster>),
-        Coordination::Postgresql => postgresql.clone().map(|store| store as Arc<dyn Cluster>),
-    };
-    let cluster = cluster.context("there is nothing that could coordinate (provider.cluster)")?;
-    let doorbell: Option<Arc<dyn Doorbell>> = match config.bell() {
-        Bell::Poll => None,
-        Bell::Etcd => bell.clone().map(|etcd| etcd as Arc<dyn Doorbell>),
-        Bell::Postgresql => postgresql.map(|store| store as Arc<dyn Doorbell>),
-    };
-    let aside = match config.coordination() {
-        Coordination::Etcd => bell.map(|etcd| etcd as Arc<dyn Cluster>),
+    let own = match config.coordination() {
+        Coordination::Etcd => etcd(config)?.map(|etcd| etcd as Arc<dyn Cluster>),
         Coordination::Alone | Coordination::Postgresql => None,
     };
-    let aside = aside.unwrap_or_else(|| cluster.clone());
+    let cluster = own.unwrap_or_else(|| aside.clone());
     check_key(&*aside, name, vault).await?;
     let (tenancy, lost) = Tenancy::new();
     let tenancy = Arc::new(tenancy);
@@ -78,6 +65,28 @@ pub async fn join(
     let poll = config.provider.postgresql.poll_interval;
     let membership = Membership { member, driver, apart: true, orders, lost, doorbell, poll };
     Ok(Some(Joined { tenancy, membership }))
+}
+
+/// What coordinates nodes, and what rings for them; nothing for a node that is alone.
+fn among_others(config: &Config, engine: &Engine) -> anyhow::Result<Option<Coordinator>> {
+    if config.coordination() == Coordination::Alone {
+        return Ok(None);
+    }
+    let etcd = etcd(config)?;
+    let asked = config.coordination() == Coordination::Postgresql || config.bell() == Bell::Postgresql;
+    let postgresql = asked.then(|| engine.coordination(config.cluster.name.as_str())).flatten();
+    let cluster: Option<Arc<dyn Cluster>> = match config.coordination() {
+        Coordination::Alone => None,
+        Coordination::Etcd => etcd.clone().map(|etcd| etcd as Arc<dyn Cluster>),
+        Coordination::Postgresql => postgresql.clone().map(|store| store as Arc<dyn Cluster>),
+    };
+    let cluster = cluster.context("there is nothing that could coordinate (provider.cluster)")?;
+    let doorbell: Option<Arc<dyn Doorbell>> = match config.bell() {
+        Bell::Poll => None,
+        Bell::Etcd => etcd.map(|etcd| etcd as Arc<dyn Doorbell>),
+        Bell::Postgresql => postgresql.map(|store| store as Arc<dyn Doorbell>),
+    };
+    Ok(Some((cluster, doorbell)))
 }
 
 fn settings(config: &Config, about: &Identity) -> Settings {
@@ -133,6 +142,23 @@ fn etcd(config: &Config) -> anyhow::Result<Option<Arc<Etcd>>> {
         timeout: etcd.timeout,
     };
     Ok(Some(Arc::new(Etcd::new(options).context("reading provider.etcd")?)))
+}
+
+/// What was sealed is sealed by another key now: nodes that have it may join from here on, and those with the former may not.
+pub async fn replace_key(
+    config: &Config,
+    engine: &Engine,
+    former: &Vault,
+    present: &Vault,
+) -> anyhow::Result<()> {
+    let Some((cluster, _)) = among_others(config, engine)? else { return Ok(()) };
+    let key = format!("{}/{CANARY}", config.cluster.name.as_str());
+    let found = cluster.list(&key).await.context("asking the coordinator by which key secrets are sealed")?;
+    let is_former = |entry: &Entry| entry.key == key && entry.value == former.fingerprint().as_bytes();
+    let Some(entry) = found.into_iter().find(is_former) else { return Ok(()) };
+    let fingerprint = present.fingerprint().as_bytes().to_vec().into();
+    let put = cluster.put_if(&key, entry.version, fingerprint).await;
+    put.map(drop).context("telling the coordinator by which key secrets are sealed")
 }
 
 /// All nodes have to open what one of them sealed: the first leaves the fingerprint of its key, the others compare theirs.

@@ -8,7 +8,7 @@ use flare_core::door::random_bytes;
 use flare_core::journey::Report;
 use flare_core::vault::Vault;
 use flare_embedded::Embedded;
-use flare_embedded::migrations::never_had_subscriptions;
+use flare_embedded::migrations::never_had_anything;
 use flare_postgresql::{Coordination, Postgresql, Tls};
 use flare_provider::memory::Memory;
 use flare_provider::{ErrorKind, ProviderError, Store};
@@ -74,7 +74,7 @@ impl Engine {
 /// was lost. It is refused before anything is created there.
 fn refuse_a_lost_store(config: &Config) -> Result<(), ProviderError> {
     let path = &config.provider.embedded.path;
-    if !Vault::has_sealed(config) || !never_had_subscriptions(path)? {
+    if !Vault::has_sealed(config) || !never_had_anything(path)? {
         return Ok(());
     }
     let detail = format!(

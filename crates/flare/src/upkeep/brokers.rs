@@ -1,5 +1,6 @@
 //! What consumers need of brokers: the sources that are stored come in; plans of their engines go out, and are carried out.
 
+use std::io::{self, Write as _};
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -9,7 +10,7 @@ use flare_core::door::{Clock, SystemClock};
 use flare_model::bridge::Source;
 use flare_model::consumer::StoredConsumer;
 use flare_model::ids::ResourceId;
-use flare_provider::bridge::Bridge;
+use flare_provider::bridge::{Bridge, BridgeErrorKind};
 use tokio::runtime::Runtime;
 
 use super::{Planned, Task};
@@ -58,6 +59,14 @@ impl Brokers {
                 Task::Fixup => self.runtime.block_on(engine.bridge.missing(&engine.sources)),
                 Task::Cleanup => self.runtime.block_on(engine.bridge.left_over(&engine.sources)),
             };
+            // Whoever may not look there, and has no consumer there, has made nothing there.
+            if let Err(error) = &changes
+                && engine.sources.is_empty()
+                && error.kind == BridgeErrorKind::Refused
+            {
+                writeln!(io::stderr(), "flare: {} was not looked at: {error}", engine.name)?;
+                continue;
+            }
             let changes = changes.with_context(|| format!("asking {}", engine.name))?;
             planned.extend(changes.into_iter().map(|change| Planned { engine: engine.name, change }));
         }

@@ -93,7 +93,7 @@ impl Advertised {
         Self(None)
     }
 
-    /// The address, if it is given: `http://host:port`.
+    /// The address, if it is given: `http://host:port`, or `https://host:port`.
     pub fn get(&self) -> Option<&str> {
         self.0.as_deref()
     }
@@ -107,7 +107,7 @@ impl Advertised {
 }
 
 impl Setting for Advertised {
-    const FORM: &'static str = r#""auto", or an address of the form http://host:port"#;
+    const FORM: &'static str = r#""auto", or an address of the form http://host:port or https://host:port"#;
     const EXAMPLE: Option<&'static str> = Some(r#""http://10.0.0.1:8080""#);
 
     fn from_text(text: &str) -> Result<Self, Unfit> {
@@ -115,12 +115,8 @@ impl Setting for Advertised {
         if text == AUTO {
             return Ok(Self(None));
         }
-        if text.starts_with("https://") {
-            return Err(Unfit::Because(
-                "nodes speak plain HTTP to each other; there is no TLS between them yet".to_owned(),
-            ));
-        }
-        let authority = text.strip_prefix("http://").ok_or(Unfit::Form)?;
+        let authority = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+        let authority = authority.ok_or(Unfit::Form)?;
         let authority: http::uri::Authority = authority.parse().map_err(|_| Unfit::Form)?;
         match authority.as_str().contains('@') || authority.host().is_empty() {
             true => Err(Unfit::Form),
@@ -277,8 +273,11 @@ mod tests {
     fn an_address_for_other_nodes_has_a_host_and_no_path() {
         let address = Advertised::from_text("http://10.0.0.1:8080/").expect("an address");
         assert_eq!(address.get(), Some("http://10.0.0.1:8080"));
+        let encrypted = Advertised::from_text("https://node-a:8443").expect("an address");
+        assert_eq!(encrypted.get(), Some("https://node-a:8443"));
+        assert_eq!(encrypted.host_name(), "node-a".parse().ok());
         assert_eq!(Advertised::from_text("auto").expect("a word").get(), None);
-        for text in ["", "10.0.0.1:8080", "https://a", "http://", "http://u:p@a", "http://a/b c"] {
+        for text in ["", "10.0.0.1:8080", "https://", "http://", "http://u:p@a", "http://a/b c", "ftp://a"] {
             assert!(Advertised::from_text(text).is_err(), "{text}");
         }
     }

@@ -12,7 +12,7 @@ use http::Uri;
 use serde_json::value::RawValue;
 
 use super::Validators;
-use crate::consuming::{Asked, Page, Tools};
+use crate::consuming::{ANSWER, Asked, Page, Tools};
 
 /// So many pages are followed. When there are more: the turn fails, and says so; a part of a list is not taken for the whole.
 const PAGES: usize = 100;
@@ -20,6 +20,9 @@ const PAGES: usize = 100;
 /// So many documents, and bytes, of one turn are in memory. When there are more: likewise.
 const DOCUMENTS: usize = 100_000;
 const BYTES: usize = 64 << 20;
+
+/// Longer ones are not kept: whoever is asked with such a one could refuse to be asked at all.
+const LONGEST_VALIDATOR: usize = 4096;
 
 /// The documents of an answer, and what the endpoint said of it.
 #[derive(Debug)]
@@ -75,7 +78,9 @@ pub(super) async fn fetch(
             )));
         }
         if seen.is_empty() {
-            fetched.validators = Validators { etag: page.etag, last_modified: page.last_modified };
+            let short = |text: &String| text.len() <= LONGEST_VALIDATOR;
+            let (etag, last_modified) = (page.etag.filter(short), page.last_modified.filter(short));
+            fetched.validators = Validators { etag, last_modified, of: None };
             // Of the first page alone: what it was is asked about, not the others.
             headers.truncate(own);
         }
@@ -101,7 +106,7 @@ fn answered<'p>(url: &str, page: &'p Page) -> Result<&'p [u8], NotFetched> {
     let shown = redacted_url(url);
     if (200..300).contains(&page.status) {
         return page.body.as_deref().ok_or_else(|| {
-            NotFetched::failing(format!("{shown} answers more than is read of one answer ({BYTES} bytes)"))
+            NotFetched::failing(format!("{shown} answers more than is read of one answer ({ANSWER} bytes)"))
         });
     }
     let (condition, why) = match page.status {

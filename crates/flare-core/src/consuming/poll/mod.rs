@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use flare_model::bridge::HttpPollSource;
 use flare_model::consumer::{Condition, Understood};
-use flare_model::ids::Seq;
+use flare_model::ids::{Seq, url_hash};
 use flare_model::resource::Resource;
 use flare_model::retry::parse_retry_after;
 use flare_model::revision::Revision;
@@ -42,6 +42,19 @@ pub struct Poll {
     pub stop: CancellationToken,
 }
 
+/// What came of looking through an answer.
+#[derive(Default)]
+struct Looked {
+    /// The names of those that can be read.
+    names: BTreeSet<String>,
+    /// What is to be stored.
+    changed: Vec<Incoming>,
+    /// Those that cannot be read: all of them, how many are among what is to be stored, and how many are left out.
+    unreadable: Vec<Bytes>,
+    tried: usize,
+    left_out: usize,
+}
+
 /// What an endpoint said of what it last answered: the position of a poll.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -50,6 +63,9 @@ pub(super) struct Validators {
     etag: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_modified: Option<String>,
+    /// What was asked for and how it was read: of something else they say nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of: Option<String>,
 }
 
 /// What came of a turn.
@@ -59,14 +75,17 @@ enum Turn {
     Again(Duration),
     Failed(Condition, String, Option<Duration>),
     Fenced,
+    /// It was told to stop.
+    Told,
 }
 
 impl Poll {
     /// Asks until it is told to stop. It stops between two turns, and lets go of a request under way.
     pub async fn run(self, mut unit: Unit) -> Ended {
-        let mut failures = 0;
+        let (mut failures, of) = (0, self.question());
+        unit.says_again = true;
         loop {
-            let known = validators(&unit);
+            let known = validators(&unit).filter(|known| known.of == of).unwrap_or_default();
             let turn = tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return Ended::Told,
@@ -74,7 +93,14 @@ impl Poll {
             };
             let turn = match turn {
                 Ok(None) => Turn::Done,
-                Ok(Some(fetched)) => self.take_in(&mut unit, fetched).await,
+                Ok(Some(mut fetched)) => {
+                    fetched.validators.of.clone_from(&of);
+                    // It reads, however long it takes to store what it read.
+                    if unit.progress.condition == Condition::Preparing {
+                        unit.turns(Condition::Active, None).await;
+                    }
+                    self.take_in(&mut unit, fetched).await
+                }
                 Err(NotFetched { condition, error, retry_after }) => {
                     let now = self.tools.clock.now().millis().div_euclid(1000);
                     let wait = retry_after.and_then(|text| parse_retry_after(&text, now));
@@ -86,6 +112,7 @@ impl Poll {
             let jittered = interval.mul_f64(0.95 + self.tools.chance.unit() / 10.0);
             let wait = match turn {
                 Turn::Fenced => return Ended::Fenced,
+                Turn::Told => return Ended::Told,
                 Turn::Done => {
                     failures = 0;
                     unit.turns(Condition::Active, None).await;
@@ -113,28 +140,35 @@ impl Poll {
     /// Stores what has changed. Validators are kept once all of it is stored: whatever comes between, it is asked for again.
     async fn take_in(&self, unit: &mut Unit, fetched: Fetched) -> Turn {
         let Fetched { items, validators } = fetched;
-        let (mut names, mut changed) = (BTreeSet::new(), Vec::new());
-        let said = items.len();
+        let (mut looked, said) = (Looked::default(), items.len());
         for (place, item) in items.into_iter().enumerate() {
-            match self.look(unit, place, item, &mut names).await {
-                Ok(Some(incoming)) => changed.push(incoming),
-                Ok(None) => {}
-                Err(error) => return store_failed(&error),
+            if let Err(error) = self.look(unit, place, item, &mut looked).await {
+                return store_failed(&error);
             }
+        }
+        let Looked { names, mut changed, unreadable, left_out, .. } = looked;
+        if !self.resource.is_raw() {
+            unit.progress.forget_unsaid(unreadable.iter().map(|item| &item[..]));
+        }
+        if left_out > 0 {
+            unit.notes(format!("{left_out} documents of the answer cannot be read and are not kept, beside those that are dead letters"));
         }
         // Something that cannot be read may be any document: then none of them is missing.
         if self.settings.deletes && names.len() == said {
             match self.missing(unit, &names).await {
-                Ok(gone) => changed.extend(gone),
+                // First, because they make room where an account may have so many documents.
+                Ok(gone) => changed.splice(0..0, gone).for_each(drop),
                 Err(error) => return store_failed(&error),
             }
         }
         let mut again: Option<Duration> = None;
-        for chunk in changed.chunks(CHUNK) {
+        let mut left = &changed[..];
+        while !left.is_empty() {
+            let Some(allowed) = self.allowed(unit, left.len().min(CHUNK)).await else { return Turn::Told };
+            let (chunk, rest) = left.split_at(allowed);
+            left = rest;
             match unit.take_in(chunk, None).await {
                 Ok(became) => {
-                    let given_up = chunk.iter().zip(&became).filter(|(_, became)| **became == Became::Dead);
-                    given_up.for_each(|(incoming, _)| unit.progress.gave_up(&incoming.payload));
                     let stored = became.iter().filter(|became| !matches!(became, Became::Again(_))).count();
                     unit.acknowledged(stored);
                     let waits = became.into_iter().filter_map(|became| match became {
@@ -143,8 +177,7 @@ impl Poll {
                     });
                     again = waits.chain(again).min();
                 }
-                Err(Stopped::Fenced) => return Turn::Fenced,
-                Err(Stopped::Store(error)) => return store_failed(&error),
+                Err(stopped) => return not_stored(stopped),
             }
         }
         // What is to be tried again has to be answered again.
@@ -156,21 +189,34 @@ impl Poll {
         if unit.progress.position.as_ref() != Some(&position) {
             match unit.take_in(&[], Some(position)).await {
                 Ok(_) => {}
-                Err(Stopped::Fenced) => return Turn::Fenced,
-                Err(Stopped::Store(error)) => return store_failed(&error),
+                Err(stopped) => return not_stored(stopped),
             }
         }
         again.map_or(Turn::Done, Turn::Again)
     }
 
-    /// A document of the answer; nothing where it is as it was.
+    /// How many of so many documents may be stored: it waits until some may. None: it was told to stop.
+    async fn allowed(&self, unit: &Unit, wanted: usize) -> Option<usize> {
+        loop {
+            let wait = match unit.allowed(wanted) {
+                Ok(allowed) => return Some(allowed.clamp(1, wanted)),
+                Err(wait) => wait,
+            };
+            tokio::select! {
+                () = self.stop.cancelled() => return None,
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+
+    /// Looks at a document of the answer. It is to be stored unless it is as it was.
     async fn look(
         &self,
         unit: &mut Unit,
         place: usize,
         item: Bytes,
-        names: &mut BTreeSet<String>,
-    ) -> Result<Option<Incoming>, ProviderError> {
+        looked: &mut Looked,
+    ) -> Result<(), ProviderError> {
         let settings = self.resource.consumer().expect("only consumers are read");
         let now = self.tools.clock.now();
         let mut incoming = Incoming {
@@ -185,21 +231,34 @@ impl Poll {
             let key = super::run::WHOLE;
             incoming.position = unit.progress.arrived.saturating_add(1).to_string();
             let same = self.stored(key).await?.is_some_and(|(content, _)| content == incoming.payload);
-            return Ok((!same).then_some(incoming));
+            looked.changed.extend((!same).then_some(incoming));
+            return Ok(());
         }
         let Ok(understood) = settings.reader.understand(&incoming.payload) else {
-            return Ok((!unit.progress.is_given_up(&incoming.payload)).then_some(incoming));
+            looked.unreadable.push(incoming.payload.clone());
+            if unit.progress.is_given_up(&incoming.payload) {
+                return Ok(());
+            }
+            match unit.progress.may_try(looked.tried) {
+                true => {
+                    looked.tried += 1;
+                    looked.changed.push(incoming);
+                }
+                false => looked.left_out += 1,
+            }
+            return Ok(());
         };
-        names.insert(understood.name.clone());
+        looked.names.insert(understood.name.clone());
         if settings.reader.goes_by_arrival() {
             let same = self.stored(&understood.name).await?;
             if same.is_some_and(|(content, _)| content == incoming.payload) && !understood.is_delete {
-                return Ok(None);
+                return Ok(());
             }
             incoming.order = unit.progress.arrive(now);
         }
         incoming.understood = Some(understood);
-        Ok(Some(incoming))
+        looked.changed.push(incoming);
+        Ok(())
     }
 
     /// A live document as it is stored.
@@ -248,8 +307,24 @@ impl Poll {
         Ok(gone)
     }
 
+    /// What is asked for and how it is read, as a short name.
+    fn question(&self) -> Option<String> {
+        let draft = &self.resource.consumer()?.draft;
+        // Without its credentials: a position is shown.
+        let asked = serde_json::to_string(&(draft.source.redacted(), &draft.payload)).ok()?;
+        Some(format!("{:016x}", url_hash(&asked)))
+    }
+
     fn goes_by_arrival(&self) -> bool {
         self.resource.consumer().is_some_and(|consumer| consumer.reader.goes_by_arrival())
+    }
+}
+
+fn not_stored(stopped: Stopped) -> Turn {
+    match stopped {
+        Stopped::Fenced => Turn::Fenced,
+        Stopped::Full(why) => Turn::Failed(Condition::Failing, why, None),
+        Stopped::Store(error) => store_failed(&error),
     }
 }
 
@@ -257,7 +332,6 @@ fn store_failed(error: &ProviderError) -> Turn {
     Turn::Failed(Condition::Failing, format!("the store does not take it: {}", error.detail), None)
 }
 
-fn validators(unit: &Unit) -> Validators {
-    let position = unit.progress.position.as_deref();
-    position.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+fn validators(unit: &Unit) -> Option<Validators> {
+    serde_json::from_str(unit.progress.position.as_deref()?).ok()
 }

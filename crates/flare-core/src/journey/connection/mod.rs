@@ -19,7 +19,7 @@ pub use flare_wire::ReadLimits;
 pub use line::Pipe;
 
 use crate::config::Proxy;
-use crate::network::Destinations;
+use crate::network::{Destinations, Refused};
 use crate::notification::host::HostKey;
 use dialling::Dialling;
 use line::Line;
@@ -142,7 +142,7 @@ impl Dialler {
             tokio::net::lookup_host((name, host.port)).await.map_err(Broken::Resolve)?.collect();
         // One forbidden address among the answers is reason enough: a mixed answer is how rebinding looks.
         for address in &addresses {
-            allowed(destinations, host, *address)?;
+            allowed(host, destinations.check(*address))?;
         }
         let stream = TcpStream::connect(&*addresses).await.map_err(Broken::Connect)?;
         let _ = stream.set_nodelay(true);
@@ -173,8 +173,8 @@ fn bare(host: &HostKey) -> &str {
 }
 
 /// Whether an address may be dialled. Which rule is against it is for whoever runs Flare to know.
-fn allowed(destinations: &Destinations, host: &HostKey, address: SocketAddr) -> Result<(), Broken> {
-    destinations.check(address).map_err(|why| {
+fn allowed(host: &HostKey, checked: Result<(), Refused>) -> Result<(), Broken> {
+    checked.map_err(|why| {
         tracing::warn!(host = %host.host, port = host.port, rule = %why, "a destination is not allowed");
         Broken::Forbidden
     })

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 
 use super::Broken;
 use crate::config::Proxy;
-use crate::network::{self, Destinations};
+use crate::network::Destinations;
 use crate::notification::host::HostKey;
 
 /// The longest head of an answer. When full: the proxy is taken for broken.
@@ -20,9 +20,7 @@ const HEAD: usize = 8192;
 /// Opens a tunnel to a client.
 pub async fn tunnel(proxy: &Proxy, host: &HostKey, destinations: &Destinations) -> Result<TcpStream, Broken> {
     let name = host.host.trim_start_matches('[').trim_end_matches(']');
-    if let Some(address) = network::literal(name) {
-        super::allowed(destinations, host, (address, host.port).into())?;
-    }
+    super::allowed(host, destinations.check_written(name, host.port))?;
     let at = proxy.host.trim_start_matches('[').trim_end_matches(']');
     let mut stream =
         TcpStream::connect((at, proxy.port)).await.map_err(|error| refused(error.to_string()))?;

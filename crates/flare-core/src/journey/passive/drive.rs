@@ -72,5 +72,6 @@ impl Worker {
         let Some(drive) = self.passive(place).and_then(|passive| passive.drive.take()) else { return };
         let remaining = self.lagging(place).documents;
         drive.end(remaining);
+        self.rest_marks(place);
     }
 }

@@ -97,7 +97,7 @@ impl Worker {
             let subscriber = &mut self.subscribers[place];
             let passive = subscriber.passive.take().unwrap_or_default();
             for reservation in passive.reservations {
-                let _ = reservation.reply.send(Ok(Default::default()));
+                self.answer(place.number(), reservation);
             }
         }
     }
@@ -111,6 +111,21 @@ impl Worker {
             // It stays parked, and the bell finds it there.
             if slot.parked.is_some() && slot.tail.head() > slot.feed.position() {
                 subscriber.mark_unread(lane);
+            }
+        }
+    }
+
+    /// Marks that stand from something that was sent are taken back, once nothing is in flight but leases.
+    fn rest_marks(&mut self, place: Place) {
+        let Some(subscriber) = self.subscribers.get_mut(place) else { return };
+        if subscriber.needs_marks() || subscriber.in_flight > 0 {
+            return;
+        }
+        for lane in subscriber.lanes.numbers() {
+            let Some(slot) = self.subscribers.lane_mut(place, lane) else { continue };
+            if slot.in_flight == 0 && slot.leaving.is_none() {
+                slot.feed.pause();
+                self.record_what_changed(place, lane);
             }
         }
     }

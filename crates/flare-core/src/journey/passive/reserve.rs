@@ -1,10 +1,14 @@
 //! Reservations: attempts are taken as a courier would take them, become leases, and are handed out once that is
-//! durable. A reservation that finds nothing waits in line until there is something, or its caller leaves.
+//! durable. A reservation that finds nothing waits in line until there is something, or its caller leaves. One that finds
+//! less than it asked for stays at the front for a moment, while more is on its way from the store: what was accepted
+//! before it asked is in its answer.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use flare_model::feed::{Attempt, Sent};
+use flare_model::ids::SubscriptionNumber;
 use flare_model::judge::too_old;
 use flare_model::pace::Ask;
 use flare_wire::{Request, Room};
@@ -24,7 +28,7 @@ use crate::notification::message as notification;
 
 /// Where a batch of leases goes, once they are durable.
 enum To {
-    Reservation(oneshot::Sender<Result<Handout, AskRefused>>),
+    Reservation(Reservation),
     Stream(StreamBatch),
 }
 
@@ -70,9 +74,17 @@ impl Worker {
     /// Why one more cannot wait here, if so. Those who left make room.
     pub(super) fn no_room_to_wait(&mut self, place: Place) -> Option<AskRefused> {
         let limit = self.tools.limits.passive.waiters;
+        self.forget_those_who_left(place);
         let Some(passive) = self.passive(place) else { return Some(AskRefused::Active) };
-        passive.forget_those_who_left();
         (passive.reservations.len() + passive.streams.len() >= limit).then_some(AskRefused::Full)
+    }
+
+    fn forget_those_who_left(&mut self, place: Place) {
+        let Some(passive) = self.passive(place) else { return };
+        let lost = passive.forget_those_who_left();
+        if !lost.is_empty() {
+            self.take_back(place.number(), &lost);
+        }
     }
 
     /// Gives those who wait what there is, each in turn.
@@ -82,7 +94,7 @@ impl Worker {
             return;
         }
         passive.serving = true;
-        passive.forget_those_who_left();
+        self.forget_those_who_left(place);
         let mut batches = Vec::new();
         self.take_for_reservations(place, &mut batches);
         self.take_for_streams(place, &mut batches);
@@ -90,6 +102,7 @@ impl Worker {
         for (taken, lease, to) in batches {
             self.lease_batch(place, taken, lease, to);
         }
+        self.rest_marks(place);
         if let Some(passive) = self.passive(place) {
             passive.serving = false;
         }
@@ -97,29 +110,65 @@ impl Worker {
 
     fn take_for_reservations(&mut self, place: Place, batches: &mut Vec<(Vec<Taken>, Duration, To)>) {
         while let Some(first) = self.passive(place).and_then(|passive| passive.reservations.front()) {
-            let quantity = first.quantity;
-            let taken = self.take_up_to(place, quantity);
+            let room = first.room();
+            let taken = self.take_up_to(place, room);
             if taken.is_empty() {
                 break;
             }
-            let Some(Reservation { lease, reply, .. }) =
-                self.passive(place).and_then(|passive| passive.reservations.pop_front())
+            let Some(reservation) = self.passive(place).and_then(|passive| passive.reservations.pop_front())
             else {
                 break;
             };
-            batches.push((taken, lease, To::Reservation(reply)));
+            batches.push((taken, reservation.lease, To::Reservation(reservation)));
         }
-        if self.nothing_for_now(place)
-            && let Some(passive) = self.passive(place)
-        {
-            let (patient, rest) = std::mem::take(&mut passive.reservations)
-                .into_iter()
-                .partition(|reservation: &Reservation| reservation.patient);
-            passive.reservations = patient;
-            for reservation in rest {
-                let _ = reservation.reply.send(Ok(Handout::default()));
+        let (nothing, now) = (self.nothing_for_now(place), self.tools.clock.monotonic());
+        let Some(passive) = self.passive(place) else { return };
+        let all = std::mem::take(&mut passive.reservations).into_iter();
+        let (wait, answered): (VecDeque<_>, VecDeque<_>) =
+            all.partition(|reservation| reservation.waits(nothing, now));
+        passive.reservations = wait;
+        self.look_again_for_those_who_gather(place);
+        for reservation in answered {
+            self.answer(place.number(), reservation);
+        }
+    }
+
+    fn look_again_for_those_who_gather(&mut self, place: Place) {
+        let Some(passive) = self.passive(place) else { return };
+        let gather = passive.reservations.iter().filter(|reservation| !reservation.leased.is_empty());
+        if let Some(until) = gather.map(|reservation| reservation.gathers_until).min() {
+            self.wake_at(place, until);
+        }
+    }
+
+    /// More was leased for a reservation: unless that is all that it asked for, it is first in line for what else there is.
+    fn gather(&mut self, number: SubscriptionNumber, reservation: Reservation) {
+        let gathers = reservation.room() > 0 && self.tools.clock.monotonic() < reservation.gathers_until;
+        let place = self.subscribers.find(number).filter(|_| gathers);
+        let passive = place.and_then(|place| self.passive(place));
+        if let (Some(place), Some(passive)) = (place, passive) {
+            passive.reservations.push_front(reservation);
+            self.ready(place);
+        } else {
+            self.answer(number, reservation);
+        }
+    }
+
+    /// Hands over what was leased for a reservation, perhaps nothing.
+    pub(super) fn answer(&mut self, number: SubscriptionNumber, reservation: Reservation) {
+        let Reservation { leased, reply, .. } = reservation;
+        if leased.is_empty() {
+            let _ = reply.send(Ok(Handout::default()));
+            return;
+        }
+        let messages = self.still_leased(number, leased);
+        let worker = self.handle();
+        self.tasks.spawn_local(async move {
+            let lost = hand_over(reply, messages).await;
+            if !lost.is_empty() {
+                worker.borrow_mut().take_back(number, &lost);
             }
-        }
+        });
     }
 
     fn take_for_streams(&mut self, place: Place, batches: &mut Vec<(Vec<Taken>, Duration, To)>) {
@@ -230,10 +279,11 @@ impl Worker {
             if durable.await.is_err() {
                 return;
             }
-            let lost = match to {
-                To::Reservation(reply) => {
-                    let messages = worker.borrow_mut().still_leased(number, messages);
-                    hand_over(reply, messages).await
+            let lost: Vec<Token> = match to {
+                To::Reservation(mut reservation) => {
+                    reservation.leased.extend(messages);
+                    worker.borrow_mut().gather(number, reservation);
+                    return;
                 }
                 To::Stream(StreamBatch { events, mut turn, .. }) => {
                     turn.comes().await;
@@ -287,7 +337,7 @@ async fn hand_over(
 mod tests {
     use super::*;
     use flare_model::feed::Action;
-    use flare_model::ids::{Ordinal, Seq, SubscriptionNumber};
+    use flare_model::ids::{Ordinal, Seq};
     use flare_model::revision::Revision;
     use flare_model::time::Timestamp;
     use flare_wire::{Beginning, Method};

@@ -73,9 +73,10 @@ impl Worker {
             };
             let block = self.tools.limits.issue_block;
             let subscriber = &mut self.subscribers[place];
+            let marks = subscriber.needs_marks();
             let slot = &mut subscriber.lanes[lane];
             let row = change.row();
-            if !slot.feed.may_issue(row.seq) {
+            if marks && !slot.feed.may_issue(row.seq) {
                 slot.feed.want_issue(Seq(row.seq.0 + block));
                 subscriber.due.push_front((lane, ordinal));
                 self.mark_dirty(place, lane, true);

@@ -50,7 +50,7 @@ impl FeedLane {
 impl Worker {
     /// Decides on the next revision of a document that waits.
     pub fn take_revision(&mut self, place: Place, lane: u8, ordinal: Ordinal) -> Due {
-        let block = self.tools.limits.issue_block;
+        let (block, marks) = (self.tools.limits.issue_block, self.subscribers[place].needs_marks());
         let Some(slot) = self.subscribers.lane_mut(place, lane) else { return Due::Nothing };
         let looked = slot.looked.remove(&ordinal);
         let Some(from) = slot.feed.owed_from(ordinal) else { return Due::Nothing };
@@ -81,6 +81,7 @@ impl Worker {
             return Due::Nothing;
         };
         if let Some(change) = &looked.change
+            && marks
             && !slot.feed.may_issue(change.row().seq)
         {
             slot.feed.want_issue(Seq(change.row().seq.0 + block));

@@ -157,9 +157,9 @@ impl Worker {
 
     /// Whether a change is within the durable mark. The mark is raised in time, so that most often nobody waits for it.
     fn may_be_sent(&mut self, place: Place, lane: u8, seq: Seq) -> bool {
-        let block = self.tools.limits.issue_block;
+        let (block, marks) = (self.tools.limits.issue_block, self.subscribers[place].needs_marks());
         let Some(slot) = self.subscribers.lane_mut(place, lane) else { return false };
-        if seq.0 + block / 2 <= slot.feed.issued().0 {
+        if !marks || seq.0 + block / 2 <= slot.feed.issued().0 {
             return true;
         }
         slot.feed.want_issue(Seq(seq.0 + block));

@@ -375,7 +375,14 @@ mod tests {
             let (reply, _told) = oneshot::channel();
             let lease = Duration::from_secs(1);
             worker.subscribers[place].passive = Some(Box::<Passive>::default());
-            let reservation = Reservation { quantity: 1, lease, patient: true, reply };
+            let reservation = Reservation {
+                quantity: 1,
+                lease,
+                patient: true,
+                gathers_until: lease,
+                leased: Vec::new(),
+                reply,
+            };
             worker.passive_ask(place.number(), Ask::Reserve(reservation));
             let row =
                 Row { ordinal: Ordinal(1), seq: Seq(51), born: Seq(51), before: Seq(0), deleted: false };

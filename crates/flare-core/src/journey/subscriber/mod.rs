@@ -207,6 +207,12 @@ impl Subscriber {
         self.passive.as_mut()?.drive.as_mut()
     }
 
+    /// Whether what it takes needs a mark: what is sent may be with the client before anything of it is durable. A lease is
+    /// durable before anybody has it, so of what was never handed out nothing is in doubt, even after a crash.
+    pub fn needs_marks(&self) -> bool {
+        self.passive.as_ref().is_none_or(|passive| passive.drive.is_some())
+    }
+
     /// How long its rate limit has it wait for the next attempt.
     pub fn rate_wait(&mut self, now: Duration) -> Duration {
         self.with_bucket(now, |bucket| bucket.wait(now)).unwrap_or_default()

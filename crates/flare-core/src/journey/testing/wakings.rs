@@ -250,7 +250,14 @@ fn whoever_ends_leases_of_a_subscription_that_is_being_deleted_does_not_wait_for
         world.say(1, Some(1)).await;
         let (reply, handout) = oneshot::channel();
         let lease = std::time::Duration::from_secs(3_600);
-        let reservation = Reservation { quantity: 1, lease, patient: true, reply };
+        let reservation = Reservation {
+            quantity: 1,
+            lease,
+            patient: true,
+            gathers_until: lease,
+            leased: Vec::new(),
+            reply,
+        };
         world.obey(Command::Passive(number, Ask::Reserve(reservation)));
         let handout = handout.await.expect("it is answered").unwrap_or_default();
         handout.receipt.expect("it gets one").handed_over();

@@ -36,16 +36,16 @@ pub struct AccountView {
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "AccountQuotas")]
 pub struct QuotasView {
-    /// How many resources.
+    /// How many resources and consumers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<u32>,
-    /// How many subscriptions, of all its resources.
+    /// How many subscriptions and producers, of all its resources and consumers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subscriptions: Option<u32>,
     /// How many live documents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub documents: Option<u32>,
-    /// How many documents its origins may send each second.
+    /// How many documents its origins and consumers may send each second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes_per_second: Option<u32>,
 }
@@ -60,9 +60,9 @@ impl From<Quotas> for QuotasView {
 #[derive(Clone, Copy, Default, Serialize, JsonSchema)]
 #[schemars(rename = "AccountUsage")]
 pub struct UsageView {
-    /// Resources.
+    /// Resources and consumers.
     pub resources: u64,
-    /// Subscriptions.
+    /// Subscriptions and producers.
     pub subscriptions: u64,
     /// Live documents.
     pub documents: u64,
@@ -184,8 +184,9 @@ impl App {
             }
             Err(error) if error.is(&Conflict::Children) => {
                 let (resources, _) = self.registry.counts_of(&account);
-                let detail =
-                    format!("account {account} still has resources ({resources}); delete them first");
+                let detail = format!(
+                    "account {account} still has resources ({resources}), consumers among them; delete them first"
+                );
                 Err(Failure::Conflict(detail))
             }
             Err(error) => Err(error.into()),
@@ -199,7 +200,7 @@ impl App {
     fn view_of(&self, account: &Account, documents: &HashMap<ResourceNumber, u64>) -> AccountView {
         let stored = self.access.as_ref().and_then(|access| access.tenant(account));
         let (resources, subscriptions) = self.registry.counts_of(account);
-        let own = self.registry.resources(0, usize::MAX).entries.into_iter();
+        let own = self.registry.all_tracked().into_iter();
         let own = own.filter(|resource| resource.account == *account);
         AccountView {
             name: account.to_string(),

@@ -2,7 +2,7 @@
 
 pub mod accounts;
 pub mod audit;
-mod quotas;
+pub(in crate::operations) mod quotas;
 pub mod tokens;
 
 use std::sync::atomic::Ordering;

@@ -130,14 +130,15 @@ impl App {
     /// What a token is limited to is there; the resources of its subscriptions.
     fn check_limits(&self, by: &Caller, draft: &TokenDraft) -> Done<Vec<ResourceId>> {
         for id in draft.resources.iter().flatten() {
-            let found = self.registry.resource(id).filter(|resource| by.sees_whole(resource));
-            found.ok_or_else(|| Invalid::new("resources", format!("there is no resource {id}")))?;
+            let found = self.registry.tracked(id).filter(|resource| by.sees_whole(resource));
+            let kind = if id.as_str().starts_with(ResourceId::CONSUMER) { "consumer" } else { "resource" };
+            found.ok_or_else(|| Invalid::new("resources", format!("there is no {kind} {id}")))?;
         }
         let mut through = Vec::new();
         for id in draft.subscriptions.iter().flatten() {
             let found = self.registry.subscription_for(by, id);
-            let found = found
-                .ok_or_else(|| Invalid::new("subscriptions", format!("there is no subscription {id}")))?;
+            let unknown = || Invalid::new("subscriptions", format!("there is no {} {id}", id.kind()));
+            let found = found.ok_or_else(unknown)?;
             through.push(found.compiled.resource.id().clone());
         }
         through.sort_unstable();

@@ -22,7 +22,6 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::journey::{Command, Lagging, Progress};
-use crate::network;
 use crate::objects::Objects;
 use crate::operations::App;
 use crate::operations::Done;
@@ -250,9 +249,7 @@ impl App {
             capture: None,
         };
         let _catalog = self.hold_catalog().await?;
-        if kind == EntityKind::Subscription {
-            self.refuse_more_subscriptions(&resource.account)?;
-        }
+        self.refuse_more_subscriptions(&resource.account)?;
         let entity = match self.store.catalog.create(new).await {
             Ok(entity) => entity,
             Err(error) => {
@@ -284,18 +281,12 @@ impl App {
             self.bridges.outlet(sink).map_err(|why| Invalid::new("target.type", why.detail))?;
         }
         for target in spec.way.targets() {
-            // A name is judged by the address it has when it is dialled.
-            if let Some(address) = network::literal(target.url.host()) {
-                let refused = self.destinations.check((address, target.url.port()).into());
-                refused.map_err(|why| {
-                    let (host, port) = (target.url.host(), target.url.port());
-                    tracing::warn!(host, port, rule = %why, "a destination is not allowed");
-                    Invalid::new(
-                        "endpoint.url",
-                        format!("{host}:{port} is not allowed as a destination: {}", why.public()),
-                    )
-                })?;
-            }
+            let (host, port) = (target.url.host(), target.url.port());
+            self.destinations.check_written(host, port).map_err(|why| {
+                tracing::warn!(host, port, rule = %why, "a destination is not allowed");
+                let problem = format!("{host}:{port} is not allowed as a destination: {}", why.public());
+                Invalid::new("endpoint.url", problem)
+            })?;
         }
         let shows_itself = identity_of(draft)?.is_some();
         if shows_itself && !spec.way.targets().iter().any(|target| target.url.https()) {

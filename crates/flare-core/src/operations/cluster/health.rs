@@ -269,8 +269,11 @@ impl Looking<'_> {
 
     fn at_nodes(&mut self, nodes: &NodesView) {
         let now = self.app.clock.monotonic();
-        if nodes.draining > 0 {
-            let detail = format!("{} of {} nodes hand their units over", nodes.draining, nodes.total);
+        // One that has handed all of them over is where somebody wants it to be: nothing is under way.
+        let there = self.seen.snapshot.iter().flat_map(|snapshot| snapshot.nodes.values());
+        let draining = there.filter(|found| found.record.state == NodeState::Draining).count();
+        if draining > 0 {
+            let detail = format!("{draining} of {} nodes hand their units over", nodes.total);
             self.because(Colour::Yellow, Code::Draining, detail, self.seen.draining_since.unwrap_or(now));
         }
         let lease = self.app.config.cluster.lease;

@@ -7,6 +7,7 @@ mod assignments;
 mod fitness;
 mod follow;
 mod health;
+mod lines;
 mod nodes;
 mod obey;
 mod owners;
@@ -29,6 +30,7 @@ pub use owners::{Owner, Shard};
 pub use stats::{NodeStats, StatsView};
 
 pub(in crate::operations) use fitness::StoreSeen;
+pub(in crate::operations) use lines::Lines;
 pub(in crate::operations) use nodes::Busy;
 pub(in crate::operations) use ring::{Announced, Ringing};
 

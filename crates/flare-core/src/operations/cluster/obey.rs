@@ -15,7 +15,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::sync::mpsc;
 
 use super::units;
-use crate::cluster::Order;
+use crate::cluster::{Member, Order};
 use crate::journey::Taken;
 use crate::operations::app::OpenedUnit;
 use crate::operations::{App, Done, Failure, standstill};
@@ -102,6 +102,7 @@ impl App {
             return match self.store.documents.begin_sweeping(epoch).await {
                 Ok(()) => {
                     self.house.begin(epoch);
+                    self.note_served(unit, epoch);
                     true
                 }
                 Err(error) => {
@@ -112,19 +113,12 @@ impl App {
         }
         if unit.kind() == UnitKind::Consumer {
             self.claim_consumer(&ResourceId::new(unit.id()), epoch);
-            tracing::info!(%unit, epoch, "unit is served here");
+            self.note_served(unit, epoch);
             return true;
         }
         match self.open_shard(unit, epoch).await {
             Ok(true) => {
-                let reason = self
-                    .member
-                    .as_ref()
-                    .and_then(|member| Some(member.seen().snapshot.as_ref()?.assignment(unit)?.reason));
-                tracing::info!(%unit, epoch, ?reason, "unit is served here");
-                if let (Some(member), Some(reason)) = (&self.member, reason) {
-                    member.counts_move(reason);
-                }
+                self.note_served(unit, epoch);
                 true
             }
             Ok(false) => false,
@@ -132,6 +126,16 @@ impl App {
                 tracing::warn!(%unit, epoch, error = %failure, "unit could not be opened yet");
                 false
             }
+        }
+    }
+
+    /// This node serves a unit from now on.
+    fn note_served(&self, unit: &UnitId, epoch: u64) {
+        let assigned = |member: &Arc<Member>| Some(member.seen().snapshot.as_ref()?.assignment(unit)?.reason);
+        let reason = self.member.as_ref().and_then(assigned);
+        tracing::info!(%unit, epoch, ?reason, "unit is served here");
+        if let (Some(member), Some(reason)) = (&self.member, reason) {
+            member.counts_move(reason);
         }
     }
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::units;
 use crate::cluster::Seen;
 use crate::journey::Progress;
-use crate::operations::{App, Done, Failure};
+use crate::operations::{App, Done, Failure, consumers};
 use crate::registry::Subscription;
 
 /// How long it is waited for somebody to serve a subscription.
@@ -149,6 +149,14 @@ impl App {
         let (leader, ..) = seen.snapshot.as_ref()?.leader.clone()?;
         let address = self.address_of(&leader)?;
         (leader != self.about.node).then_some((leader, address))
+    }
+
+    /// Who reads a consumer, and how it is reached; nobody, if this node does or nobody.
+    pub fn reader_elsewhere(&self, id: &ResourceId) -> Option<(NodeId, String)> {
+        self.member.as_ref()?;
+        let (reader, _) = self.seen().owner(&consumers::unit(id))?;
+        let address = self.address_of(&reader)?;
+        (reader != self.about.node).then_some((reader, address))
     }
 
     /// All other members, and how they are reached.

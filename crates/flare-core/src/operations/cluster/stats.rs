@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
+use flare_model::cluster::life::Tenure;
 use flare_model::cluster::{Reason, UnitKind, UnitState};
 use flare_model::time::Timestamp;
 use schemars::JsonSchema;
@@ -27,7 +28,7 @@ pub struct NodeStats {
     pub accepted_per_second: f64,
     /// Documents that clients of its units have yet to be told of.
     pub backlog: u64,
-    /// Units that came to it.
+    /// Units that came to it from other nodes.
     pub moves: u64,
     /// Of these, from nodes that were gone.
     pub takeovers: u64,
@@ -102,11 +103,13 @@ impl App {
     /// What this node does.
     pub fn own_stats(&self) -> NodeStats {
         let load = self.load_now();
+        // From when its claim says so: then others take it for running here.
+        let serves = |tenure: &Tenure| {
+            use Tenure::{Draining, Opening, Publishing, Running};
+            matches!(tenure, Publishing | Opening { .. } | Running { .. } | Draining { .. })
+        };
         let units = match &self.member {
-            Some(_) => {
-                let served = self.opened.lock().len() + self.consuming.count();
-                served as u64 + u64::from(self.house.epoch().is_some())
-            }
+            Some(member) => member.seen().tenures.values().filter(|tenure| serves(tenure)).count() as u64,
             None => self.all_units().len() as u64,
         };
         let mut stats = NodeStats {
@@ -119,7 +122,10 @@ impl App {
         };
         if let Some(member) = &self.member {
             let read = |number: &std::sync::atomic::AtomicU64| number.load(Ordering::Relaxed);
-            stats.moves = REASONS.iter().map(|(reason, _)| member.moved(*reason)).sum();
+            // What is new, or was cut anew, was nowhere before.
+            let moves =
+                REASONS.iter().filter(|(reason, _)| !matches!(reason, Reason::Created | Reason::Shards));
+            stats.moves = moves.map(|(reason, _)| member.moved(*reason)).sum();
             stats.takeovers = member.moved(Reason::NodeGone);
             stats.fenced_writes = read(&member.tenancy.fenced_writes);
             stats.cut_attempts = read(&member.tenancy.cut_attempts);

@@ -11,12 +11,11 @@ use flare_model::subscription::credentials;
 use flare_model::template::UrlTemplate;
 use flare_provider::{Conflict, Entity, EntityKind, ErrorKind, NewEntity, Start};
 
-use super::known::at_rest;
 use super::unknown_consumer;
-use crate::network;
 use crate::operations::access::accounts::unknown_account;
 use crate::operations::{App, Done, Failure};
 use crate::registry::Consumer;
+use crate::sealing::consumer_at_rest;
 
 impl App {
     /// One consumer.
@@ -38,13 +37,15 @@ impl App {
             created_at: now,
             updated_at: now,
             paused_since: None,
+            replays: Vec::new(),
+            last_replay: 0,
         };
         let new = NewEntity {
             kind: EntityKind::Consumer,
             id: id.to_string(),
             parent: account.parent(),
             keys: Vec::new(),
-            body: at_rest(&self.vault, &id, &stored),
+            body: consumer_at_rest(&self.vault, &id, &stored),
             lanes: stored.lanes,
             start: Start::Now,
             history: false,
@@ -145,10 +146,8 @@ impl App {
 
     fn check_polled(&self, url: &str) -> Done<()> {
         let url = UrlTemplate::parse(url, &[""; 0]).map_err(|error| Invalid::new("source.url", error))?;
-        // A name is judged by the address it has when it is dialled.
-        let Some(address) = network::literal(url.host()) else { return Ok(()) };
-        self.destinations.check((address, url.port()).into()).map_err(|why| {
-            let (host, port) = (url.host(), url.port());
+        let (host, port) = (url.host(), url.port());
+        self.destinations.check_written(host, port).map_err(|why| {
             tracing::warn!(host, port, rule = %why, "a destination is not allowed");
             let problem = format!("{host}:{port} is not allowed as a destination: {}", why.public());
             Invalid::new("source.url", problem)
@@ -157,7 +156,11 @@ impl App {
     }
 
     /// Stores a changed consumer; the caller holds the catalog.
-    async fn store_consumer(&self, current: &Consumer, stored: StoredConsumer) -> Done<Arc<Consumer>> {
+    pub(super) async fn store_consumer(
+        &self,
+        current: &Consumer,
+        stored: StoredConsumer,
+    ) -> Done<Arc<Consumer>> {
         let entity = Entity {
             kind: EntityKind::Consumer,
             id: current.id().to_string(),
@@ -165,7 +168,7 @@ impl App {
             version: current.version,
             parent: current.resource.account.parent(),
             keys: Vec::new(),
-            body: at_rest(&self.vault, current.id(), &stored),
+            body: consumer_at_rest(&self.vault, current.id(), &stored),
             lanes: current.resource.view.lanes,
             history: false,
         };

@@ -4,16 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use flare_model::access::Account;
-use flare_model::consumer::StoredConsumer;
-use flare_model::ids::{ResourceId, ResourceNumber, SubscriptionId};
-use flare_model::invalid::Invalid;
+use flare_model::ids::{ResourceId, ResourceNumber};
 use flare_model::resource::Resource;
-use flare_model::subscription::credentials::has_credentials;
 use flare_provider::{Entity, EntityKind, ProviderError};
 
 use crate::operations::{App, corrupt};
 use crate::registry::Consumer;
-use crate::vault::Vault;
+use crate::sealing::{self, Unknowable};
 
 impl App {
     /// Reads all consumers again, and says which there are; the caller holds the catalog, or is the first to use it.
@@ -49,42 +46,21 @@ impl App {
         entity: &Entity,
     ) -> Result<Arc<Consumer>, ProviderError> {
         let id = ResourceId::new(entity.id.as_str());
-        let stored = opened(&self.vault, &id, &entity.body).map_err(|why| corrupt(entity, &why))?;
+        let stored = match sealing::consumer_from_rest(&self.vault, &id, &entity.body) {
+            Ok(stored) => stored,
+            Err(Unknowable::Closed(stored, closed)) if self.config.auth.discard_lost_secrets => {
+                tracing::warn!(
+                    consumer.id = %id, error = %closed,
+                    "the credentials of a consumer cannot be opened; it is not read until they are given again"
+                );
+                *stored
+            }
+            Err(why) => return Err(corrupt(entity, &why)),
+        };
         let settings = stored.check(&id).map_err(|why| corrupt(entity, &why))?;
         let number = ResourceNumber(entity.number);
         let resource = Resource::of_consumer(id, number, settings, entity.lanes, stored.created_at);
         let resource = Arc::new(resource.of(Account::of_parent(entity.parent.as_deref())));
         Ok(Arc::new(Consumer { stored, version: entity.version, resource }))
     }
-}
-
-/// A consumer as it is stored: what it polls has credentials only sealed.
-pub(in crate::operations) fn at_rest(vault: &Vault, id: &ResourceId, consumer: &StoredConsumer) -> String {
-    let mut sealed = consumer.clone();
-    let endpoint = consumer.draft.source.endpoint();
-    if has_credentials(&endpoint) {
-        let whole = serde_json::to_string(&endpoint).expect("an endpoint is plain data");
-        sealed.sealed = Some(vault.seal_endpoint(&SubscriptionId::new(id.as_str()), &whole));
-        sealed.draft.source = consumer.draft.source.redacted();
-    }
-    serde_json::to_string(&sealed).expect("a consumer is plain data")
-}
-
-/// The reverse of [`at_rest`]. Credentials that stay closed are not a reason to know nothing of it: its source refuses the word that
-/// stands for them, and says so.
-fn opened(vault: &Vault, id: &ResourceId, body: &str) -> Result<StoredConsumer, Invalid> {
-    let mut stored: StoredConsumer = serde_json::from_str(body).map_err(|e| Invalid::new("consumer", e))?;
-    let Some(sealed) = stored.sealed.take() else { return Ok(stored) };
-    match vault.unseal_endpoint(&SubscriptionId::new(id.as_str()), &sealed) {
-        Ok(whole) => {
-            let endpoint = serde_json::from_str(&whole).map_err(|e| Invalid::new("source", e))?;
-            stored.draft.source = stored.draft.source.with_endpoint(endpoint);
-        }
-        Err(closed) => {
-            tracing::error!(consumer.id = %id, error = %closed, "the credentials of a consumer cannot be opened");
-            // It is written back as it was.
-            stored.sealed = Some(sealed);
-        }
-    }
-    Ok(stored)
 }

@@ -1,6 +1,4 @@
-//! Messages of a consumer that could not be read: listed, dropped, or read once more.
-
-use std::sync::Arc;
+//! Messages of a consumer that could not be read: listed, dropped, and read once more a part at a time.
 
 use flare_model::consumer::{Progress, Understood, excerpt_of};
 use flare_model::document::{Intent, Write};
@@ -10,7 +8,7 @@ use flare_model::revision::Revision;
 use flare_model::time::Timestamp;
 use flare_provider::{Letter, ListLetters};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::consuming::unit::Story;
 use crate::operations::{App, Done, Failure};
@@ -19,8 +17,8 @@ use crate::registry::Consumer;
 /// So much of a message is shown.
 const EXCERPT: usize = 1024;
 
-/// So many are read once more at a time.
-const SLICE: u64 = 200;
+/// So many are removed at a time.
+const SLICE: u64 = 100;
 
 /// A message that could not be read.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -39,42 +37,6 @@ pub struct ConsumerLetterView {
     pub excerpt: String,
     /// Where it was in its source.
     pub position: String,
-}
-
-/// `POST /consumers/:id/replay`.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ConsumerReplayDraft {
-    /// What is read once more.
-    pub scope: ConsumerReplayScope,
-}
-
-/// What is read once more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum ConsumerReplayScope {
-    /// Messages that could not be read.
-    DeadLetters,
-}
-
-impl ConsumerReplayDraft {
-    /// Messages that could not be read.
-    pub fn dead_letters() -> ConsumerReplayDraft {
-        ConsumerReplayDraft { scope: ConsumerReplayScope::DeadLetters }
-    }
-}
-
-/// What came of it.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "ConsumerReplay")]
-pub struct ConsumerReplayView {
-    /// Its id.
-    pub id: String,
-    /// How many messages there were.
-    pub total: u64,
-    /// How many of them could be read, and are dead letters no more.
-    pub done: u64,
 }
 
 impl App {
@@ -105,29 +67,46 @@ impl App {
         }
     }
 
-    /// Reads them once more, as the consumer is now. Those that can be read become documents; the others stay as they are.
-    pub async fn replay_consumer_letters(
-        &self,
-        id: &ResourceId,
-        draft: ConsumerReplayDraft,
-    ) -> Done<ConsumerReplayView> {
-        let ConsumerReplayScope::DeadLetters = draft.scope;
-        let consumer = self.consumer(id)?;
-        let replay = self.entropy.fresh_id("rpl");
-        let (mut after, mut done, mut met) = (0, 0, 0);
-        loop {
-            let list = ListLetters { consumer: consumer.resource.number, after, offset: 0, limit: SLICE };
-            let (_, letters) = self.store.intake.letters(list).await?;
-            let Some(last) = letters.last() else { break };
-            after = last.number;
-            met += letters.len() as u64;
-            done += self.read_letters(&consumer, letters).await?;
+    /// Removes letters that have been kept for long enough.
+    pub(in crate::operations) async fn trim_letters(&self) -> Done<()> {
+        if !self.keeps_house() {
+            return Ok(());
         }
-        tracing::info!(consumer.id = %id, total = met, done, "dead letters of a consumer were read once more");
-        Ok(ConsumerReplayView { id: replay, total: met, done })
+        let retention = self.config.domain.retention.dead_letters;
+        let Some(before) = self.steps.older_than(&*self.clock, retention) else { return Ok(()) };
+        for consumer in self.registry.consumers() {
+            let removed = self.trim_letters_of(&consumer, before).await?;
+            if removed > 0 {
+                tracing::info!(consumer.id = %consumer.id(), removed, "dead letters were kept for long enough");
+            }
+        }
+        Ok(())
     }
 
-    async fn read_letters(&self, consumer: &Arc<Consumer>, letters: Vec<Letter>) -> Done<u64> {
+    /// They are numbered as they came, so the oldest are the first.
+    async fn trim_letters_of(&self, consumer: &Consumer, before: Timestamp) -> Done<u64> {
+        let number = consumer.resource.number;
+        let (mut removed, mut limit) = (0, 1);
+        loop {
+            let list = ListLetters { consumer: number, after: 0, offset: 0, limit };
+            let (_, letters) = self.store.intake.letters(list).await?;
+            let old = letters.iter().take_while(|letter| letter.kept.received_at < before);
+            let old: Vec<u64> = old.map(|letter| letter.number).collect();
+            if old.is_empty() {
+                return Ok(removed);
+            }
+            let more = old.len() == letters.len();
+            removed += self.store.intake.remove_letters(number, Some(old)).await?;
+            if !more {
+                return Ok(removed);
+            }
+            limit = SLICE;
+        }
+    }
+
+    /// Reads letters once more, as the consumer is now. Those that can be read become documents, and are letters no more; answers
+    /// how many those are. The others stay as they are.
+    pub(super) async fn read_letters(&self, consumer: &Consumer, letters: Vec<Letter>) -> Done<u64> {
         let (resource, settings) = (&consumer.resource, consumer.settings());
         let (mut writes, mut numbers) = (Vec::new(), Vec::new());
         let at = self.clock.now();
@@ -151,7 +130,8 @@ impl App {
             writes.push(Write { lane, url: name.into(), intent, at, routed_by: u64::MAX });
             numbers.push(letter.number);
         }
-        let outcomes = self.store.documents.commit(writes).await?;
+        // What does not fit into the documents that the account may have stays a letter.
+        let outcomes = self.commit_of_consumer(&resource.account, writes).await?.committed;
         let stored = numbers.into_iter().zip(outcomes).filter(|(_, outcome)| outcome.is_ok());
         let stored: Vec<u64> = stored.map(|(number, _)| number).collect();
         if stored.is_empty() {

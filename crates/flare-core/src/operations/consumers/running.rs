@@ -6,10 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use flare_model::access::Account;
 use flare_model::cluster::life::Event;
 use flare_model::cluster::{UnitId, UnitKind};
-use flare_model::consumer::Counted;
+use flare_model::consumer::{ConsumerDraft, Counted};
+use flare_model::document::Write;
 use flare_model::ids::ResourceId;
+use flare_provider::ProviderError;
 use flare_wire::{Beginning, Method, Name, ReadLimits, Request, Room, Value};
 use http::Uri;
 use parking_lot::Mutex;
@@ -20,16 +23,13 @@ use tokio_util::sync::CancellationToken;
 use crate::consuming::board::Board;
 use crate::consuming::reading::Ended;
 use crate::consuming::run::Run;
-use crate::consuming::{Asked, Page, Tools, Web};
+use crate::consuming::{ANSWER, Accounts, Asked, Fitting, Page, Tools, Web};
 use crate::notification::host::HostKey;
 use crate::operations::App;
 use crate::registry::Consumer;
 
 /// How long to wait before something that could not be begun, or ended by itself, is begun again.
 const AGAIN: Duration = Duration::from_secs(1);
-
-/// So much of an answer of an endpoint that is polled is read. When there is more: the answer is not used, and the consumer says so.
-const ANSWER: usize = 32 << 20;
 
 /// Consumers that are read here.
 #[derive(Default)]
@@ -39,12 +39,15 @@ pub(in crate::operations) struct Consuming {
     /// Bound: likewise.
     running: Mutex<HashMap<ResourceId, Running>>,
     changed: Notify,
+    /// The same, for whoever replays dead letters.
+    replays: Notify,
     /// What this process has read.
     counted: Arc<Mutex<Counted>>,
 }
 
 struct Running {
-    version: u64,
+    /// What its user said; anything else of it may change while it is read.
+    draft: ConsumerDraft,
     epoch: u64,
     board: Arc<Board>,
     stop: CancellationToken,
@@ -63,9 +66,9 @@ impl Consuming {
         *self.counted.lock()
     }
 
-    /// How many are read here.
-    pub(in crate::operations) fn count(&self) -> usize {
-        self.running.lock().len()
+    /// Returns when replays may be otherwise than they were.
+    pub(super) async fn replays_changed(&self) {
+        self.replays.notified().await;
     }
 }
 
@@ -73,6 +76,7 @@ impl App {
     /// Consumers came, went, or are otherwise.
     pub(in crate::operations) fn consumers_changed(&self) {
         self.consuming.changed.notify_one();
+        self.consuming.replays.notify_one();
         self.tell_units();
     }
 
@@ -106,6 +110,7 @@ impl App {
             chance: self.entropy.chance(),
             bridges: self.bridges.clone(),
             web: Arc::new(Errands::of(&self)),
+            accounts: Arc::new(Allowed { app: self.clone() }),
             tries: self.config.domain.consumer_tries,
             batch: self.config.domain.consumer_batch,
             counted: self.consuming.counted.clone(),
@@ -128,7 +133,7 @@ impl App {
         let mut wanted: HashMap<ResourceId, (Arc<Consumer>, u64)> = HashMap::new();
         let mut again = false;
         for consumer in self.registry.consumers() {
-            if consumer.stored.paused_since.is_some() || self.stop.is_cancelled() {
+            if consumer.stored.paused_since.is_some() || consumer.is_closed() || self.stop.is_cancelled() {
                 continue;
             }
             let epoch = match self.member.is_some() {
@@ -143,7 +148,7 @@ impl App {
         let mut running = self.consuming.running.lock();
         for (id, known) in running.iter() {
             let same = |(consumer, epoch): &(Arc<Consumer>, u64)| {
-                consumer.version == known.version && *epoch == known.epoch
+                consumer.stored.draft == known.draft && *epoch == known.epoch
             };
             if !wanted.get(id).is_some_and(same) {
                 known.stop.cancel();
@@ -167,7 +172,8 @@ impl App {
                 let _last = last;
                 (of, run.run().await)
             });
-            running.insert(id, Running { version: consumer.version, epoch, board, stop, ended, abort });
+            let draft = consumer.stored.draft.clone();
+            running.insert(id, Running { draft, epoch, board, stop, ended, abort });
         }
         again
     }
@@ -211,6 +217,22 @@ impl App {
 /// The unit of a consumer.
 pub(in crate::operations) fn unit(id: &ResourceId) -> UnitId {
     UnitId::new(UnitKind::Consumer, id.as_str(), "0")
+}
+
+/// What accounts may have, as the catalog has it.
+struct Allowed {
+    app: Arc<App>,
+}
+
+#[async_trait]
+impl Accounts for Allowed {
+    fn messages(&self, account: &Account, wanted: usize) -> Result<usize, Duration> {
+        self.app.take_messages(account, wanted)
+    }
+
+    async fn commit(&self, account: &Account, writes: Vec<Write>) -> Result<Fitting, ProviderError> {
+        self.app.commit_of_consumer(account, writes).await
+    }
 }
 
 /// Asks endpoints by way of a delivery thread, under the same rules as everything that Flare sends.

@@ -55,7 +55,7 @@ pub struct ConsumerStatusView {
     pub last_message_at: Option<Timestamp>,
     /// What went wrong last.
     pub last_failure: Option<FailedView>,
-    /// Another node reads it, and these are the numbers that it recorded last.
+    /// Another node reads it and does not answer: these are the numbers that it recorded last.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stale_numbers: bool,
 }
@@ -96,6 +96,10 @@ impl From<Failed> for FailedView {
     }
 }
 
+/// Why a consumer is not read whose credentials cannot be opened.
+const LOST: &str =
+    "its credentials are lost with the key that sealed them: PUT the consumer with them once more";
+
 /// How a consumer fares.
 struct Fares {
     status: &'static str,
@@ -128,13 +132,13 @@ impl App {
         let now = self.consumer_now(&consumer).await?;
         let Fares { status, since, reason } = fares(&consumer, &now);
         let node = self.reader_of(id, here);
-        let counted =
-            now.partitions.values().fold(Counted::default(), |sum, part| sum.plus(part.progress.counted));
+        let counted = self.counted_of(&consumer, &now).await?;
         let lags: Vec<u64> = now.partitions.values().filter_map(|part| part.lag.messages).collect();
         let oldest = now.partitions.values().filter_map(|part| part.lag.oldest).max();
         let list = ListLetters { consumer: consumer.resource.number, after: 0, offset: 0, limit: 0 };
         let (dead_letters, _) = self.store.intake.letters(list).await?;
         let failures = now.partitions.values().filter_map(|part| part.progress.last_failure.clone());
+        let failures = failures.chain(now.not_found.clone());
         let name = node.as_ref().map(NodeId::to_string);
         let units = now.partitions.iter().map(|(partition, part)| ConsumerUnitView {
             unit: format!("consumer/{id}/{partition}"),
@@ -187,7 +191,20 @@ impl App {
         let (condition, since, reason) = worst.map_or((Condition::Preparing, None, None), |part| {
             (part.progress.condition, part.progress.since, part.why.clone())
         });
-        Ok(Now { condition, since, reason, partitions, rate: 0.0 })
+        Ok(Now { condition, since, reason, partitions, not_found: None, rate: 0.0 })
+    }
+
+    /// What was counted of all parts of a source, those included that it no longer lists, or that are not known here yet.
+    async fn counted_of(&self, consumer: &Consumer, now: &Now) -> Done<Counted> {
+        let known = now.partitions.values();
+        let known = known.fold(Counted::default(), |sum, part| sum.plus(part.progress.counted));
+        let readings = self.store.intake.readings(consumer.resource.number).await?;
+        let others = readings.iter().filter(|reading| !now.partitions.contains_key(&reading.partition));
+        Ok(others.fold(known, |sum, reading| {
+            let progress = reading.progress.as_deref().unwrap_or("{}");
+            let progress: Progress = serde_json::from_str(progress).unwrap_or_default();
+            sum.plus(progress.counted)
+        }))
     }
 
     /// The node that reads a consumer.
@@ -204,6 +221,11 @@ impl App {
 fn fares(consumer: &Consumer, now: &Now) -> Fares {
     match consumer.stored.paused_since {
         Some(since) => Fares { status: "paused", since, reason: None },
+        None if consumer.is_closed() => Fares {
+            status: Condition::Disabled.as_str(),
+            since: consumer.stored.updated_at,
+            reason: Some(LOST.to_owned()),
+        },
         None => Fares {
             status: now.condition.as_str(),
             since: now.since.unwrap_or(consumer.stored.updated_at),

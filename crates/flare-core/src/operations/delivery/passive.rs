@@ -20,6 +20,9 @@ use crate::operations::Done;
 use crate::operations::Failure;
 use crate::registry::Subscription;
 
+/// A reservation that has something waits for what else is on its way from the store, no longer than this.
+const GATHERING: Duration = Duration::from_secs(1);
+
 /// What `POST .../deliver` says.
 #[derive(Default)]
 pub struct DeliverQuery {
@@ -131,9 +134,12 @@ impl App {
         let patience = if wait.is_zero() { passive.maximum_wait } else { wait };
         let asked = self.clock.monotonic();
         let deadline = asked + patience;
+        // Its answer has to be under way before the wait is over, and before what it has is.
+        let gathers_until = asked + GATHERING.min(patience / 2).min(lease / 2);
         loop {
             let (reply, mut answer) = oneshot::channel();
-            let reservation = Reservation { quantity, lease, patient: !wait.is_zero(), reply };
+            let (patient, leased) = (!wait.is_zero(), Vec::new());
+            let reservation = Reservation { quantity, lease, patient, gathers_until, leased, reply };
             self.ask_passive(&subscription, Ask::Reserve(reservation)).await;
             let left = deadline.saturating_sub(self.clock.monotonic());
             let answered = tokio::select! {

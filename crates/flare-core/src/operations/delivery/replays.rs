@@ -14,6 +14,7 @@ use crate::operations::App;
 use crate::operations::Done;
 use crate::operations::Failure;
 use crate::operations::delivery::groups::DeadLetterKind;
+use crate::operations::documents::known::Seen;
 use crate::registry::Subscription;
 
 /// Documents looked at, or asked for, at once.
@@ -200,6 +201,12 @@ impl App {
 
     async fn replay_document(&self, subscription: &Subscription, url: &str, replay: u64) -> Done<u64> {
         let document = self.document_of(&subscription.compiled.resource, url).await?;
+        let (seen, _) = self.look_at(subscription, std::slice::from_ref(&document)).await?;
+        // What its expressions keep from the client is not sent, so it counts for nothing.
+        let nothing = |seen: &Seen| !seen.to_replay && seen.is_settled();
+        if seen.iter().flatten().any(nothing) {
+            return Ok(0);
+        }
         self.request_all(subscription, &[(document.lane.index, document.row.ordinal)], replay).await
     }
 

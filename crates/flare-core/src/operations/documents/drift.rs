@@ -246,7 +246,7 @@ impl App {
         found: Vec<Document>,
         whence: Whence<'_>,
     ) -> Done<Option<Seq>> {
-        let (examined, _) = self.look_at(page.subscription, &found).await?;
+        let (examined, condition) = self.look_at(page.subscription, &found).await?;
         let settings = settings(page.subscription);
         let mut before = None;
         for (document, seen) in found.iter().zip(examined) {
@@ -273,7 +273,7 @@ impl App {
                     deleted: document.row.deleted,
                     client_has: seen.client_has(),
                     owed: glimpse.is_owed(),
-                    why: seen.why(&settings),
+                    why: seen.why(&settings, &condition),
                 });
             }
             before = Some(document.row.seq);

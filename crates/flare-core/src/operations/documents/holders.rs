@@ -101,8 +101,8 @@ impl App {
             // Only the node that serves it knows.
             return Ok(None);
         }
-        let seen = match self.look_at(&subscription, std::slice::from_ref(document)).await {
-            Ok((mut seen, _)) => seen.pop().flatten(),
+        let (seen, condition) = match self.look_at(&subscription, std::slice::from_ref(document)).await {
+            Ok((mut seen, condition)) => (seen.pop().flatten(), condition),
             // Deleted meanwhile: the list goes on without it.
             Err(Failure::NotFound(_)) => return Ok(None),
             Err(failure) => return Err(failure),
@@ -110,7 +110,7 @@ impl App {
         let seen = seen.filter(|seen| !lagging || seen.glimpse.lags());
         Ok(seen.map(|seen| HolderView {
             client_has: seen.client_has(),
-            why: seen.why(&settings(&subscription)),
+            why: seen.why(&settings(&subscription), &condition),
             subscription,
         }))
     }

@@ -42,8 +42,13 @@ impl Seen {
         self.glimpse.client_has(&self.known.row)
     }
 
+    /// Whether all is said of it that its client is told: nothing is owed, unread or given up.
+    pub fn is_settled(&self) -> bool {
+        !self.glimpse.is_owed() && !self.glimpse.unread && !self.glimpse.dead
+    }
+
     /// Why, in one line.
-    pub fn why(&self, settings: &Settings) -> String {
+    pub fn why(&self, settings: &Settings, condition: &Condition) -> String {
         why(&Gist {
             known: &self.known,
             glimpse: &self.glimpse,
@@ -51,6 +56,7 @@ impl Seen {
             filter: self.filter.as_ref(),
             when: self.when.as_ref(),
             has: self.lately.has.as_deref(),
+            condition,
         })
     }
 }

@@ -203,7 +203,7 @@ pub fn notification(document: &str, number: usize) -> Outgoing {
         revision: number.to_string(),
         headers: vec![
             ("webhook-id".to_owned(), format!("msg_{name}_{number}")),
-            ("flare-document".to_owned(), name.clone()),
+            ("Flare-Document".to_owned(), name.clone()),
         ],
         content_type: Some("application/json"),
         body: Bytes::from(format!("{{\"document\":{document:?},\"number\":{number}}}")),

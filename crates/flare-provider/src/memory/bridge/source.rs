@@ -72,6 +72,7 @@ impl Source for MemorySource {
             number: stream,
             connections,
             read: after.unwrap_or(0),
+            began: after.unwrap_or(0),
         }))
     }
 
@@ -91,6 +92,8 @@ struct MemoryStream {
     partition: String,
     progress: Progress,
     number: u64,
+    /// After which position it was opened.
+    began: u64,
     /// Of which connections it is; with others it is broken.
     connections: u64,
     /// By positions: what was read.
@@ -145,6 +148,10 @@ impl MemoryStream {
 
 #[async_trait]
 impl Stream for MemoryStream {
+    fn began(&self) -> Option<String> {
+        (self.progress == Progress::Positions).then(|| self.began.to_string())
+    }
+
     async fn next(&mut self, most: usize) -> BridgeResult<Batch> {
         let broker = self.broker.clone();
         loop {

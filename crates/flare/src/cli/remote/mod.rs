@@ -22,7 +22,8 @@ use client::Client;
 /// A command that talks to a running node.
 #[derive(Debug, Subcommand)]
 pub enum Remote {
-    /// Say how a running node is, and which subscriptions need attention; exit code 1 when one is failing or disabled.
+    /// Say how a running node and its cluster are, and which subscriptions need attention; exit code 1 unless the cluster is
+    /// green.
     Status {
         /// Where the node is.
         #[command(flatten)]

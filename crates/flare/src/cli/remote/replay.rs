@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::super::progress::bar;
 use super::client::Client;
 use super::{Exit, Format, Output, ReplayArgs, path_of, text};
 
@@ -31,7 +32,8 @@ pub async fn run(client: &mut Client, what: &ReplayArgs, out: &mut Output) -> an
         let now = client.get(&progress).await?;
         if terminal && out.format == Format::Human {
             let mut error = std::io::stderr();
-            write!(error, "\r{} {}\x1b[K", bar(&now), line(&now))?;
+            let (done, total) = (counted(&now, "done"), counted(&now, "total"));
+            write!(error, "\r{} {}\x1b[K", bar(done, total), line(&now))?;
             error.flush()?;
         }
         if now["state"] == "done" {
@@ -62,17 +64,13 @@ fn draft(what: &ReplayArgs) -> Value {
     }
 }
 
-/// How far it is, to see at a glance; with the words it fits 80 columns.
-fn bar(progress: &Value) -> String {
-    const WIDTH: u64 = 30;
-    let (done, total) = (progress["done"].as_u64().unwrap_or(0), progress["total"].as_u64().unwrap_or(0));
-    let full = (done.min(total) * WIDTH).checked_div(total).unwrap_or(WIDTH) as usize;
-    format!("[{}{}]", "#".repeat(full), "-".repeat(WIDTH as usize - full))
+fn counted(progress: &Value, what: &str) -> u64 {
+    progress[what].as_u64().unwrap_or(0)
 }
 
 /// How far it is, in words.
 fn line(progress: &Value) -> String {
-    let (done, total) = (progress["done"].as_u64().unwrap_or(0), progress["total"].as_u64().unwrap_or(0));
+    let (done, total) = (counted(progress, "done"), counted(progress, "total"));
     let percent = (done * 100).checked_div(total).unwrap_or(100);
     format!("{done} of {total} documents ({percent}%)")
 }
@@ -100,8 +98,5 @@ mod tests {
     fn progress_is_told_in_documents_and_percent() {
         assert_eq!(line(&json!({"done": 1, "total": 3})), "1 of 3 documents (33%)");
         assert_eq!(line(&json!({"done": 0, "total": 0})), "0 of 0 documents (100%)");
-        assert_eq!(bar(&json!({"done": 1, "total": 3})), "[##########--------------------]");
-        assert_eq!(bar(&json!({"done": 9, "total": 3})), format!("[{}]", "#".repeat(30)));
-        assert_eq!(bar(&json!({"done": 0, "total": 0})), format!("[{}]", "#".repeat(30)));
     }
 }

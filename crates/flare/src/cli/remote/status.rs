@@ -24,17 +24,31 @@ pub async fn run(client: &mut Client, out: &mut Output) -> anyhow::Result<Exit> 
         true => all(client, "/cluster/nodes", "nodes").await?,
         false => Vec::new(),
     };
-    let mut wanting = all(client, "/subscriptions", "subscriptions").await?;
-    wanting.retain(needs_attention);
-    let exit = if text(&status["cluster"], "status") == "green" { Exit::Done } else { Exit::Found };
+    let colour = if health.is_null() { &status["cluster"] } else { &health };
+    let exit = if text(colour, "status") == "green" { Exit::Done } else { Exit::Found };
+    let wanting = match all(client, "/subscriptions", "subscriptions").await {
+        Ok(mut wanting) => {
+            wanting.retain(needs_attention);
+            Ok(wanting)
+        }
+        // A node that does not reach its store says how the cluster is all the same.
+        Err(error) if exit == Exit::Found => Err(error),
+        Err(error) => return Err(error),
+    };
     match out.format {
         Format::Json => {
+            let wanting = wanting.ok();
             out.json(&json!({"status": status, "health": health, "nodes": nodes, "attention": wanting}))?;
         }
         Format::Human => {
             print_node(&status, out)?;
             print_cluster(&health, &nodes, out)?;
-            print_wanting(&wanting, out)?;
+            match wanting {
+                Ok(wanting) => print_wanting(&wanting, out)?,
+                Err(error) => {
+                    out.line(&format!("which subscriptions need attention is not known: {error:#}"))?
+                }
+            }
         }
     }
     Ok(exit)
@@ -70,7 +84,8 @@ fn print_node(node: &Value, out: &mut Output) -> anyhow::Result<()> {
     let (version, sha, uptime) = (text(node, "version"), text(node, "sha"), text(node, "uptime"));
     out.line(&format!("Flare {version} ({sha}), up {uptime}, store {}", text(node, "store")))?;
     let counts = ["resources", "subscriptions", "documents", "tombstones"];
-    let counts = counts.map(|name| format!("{} {name}", node[name]));
+    let known = counts.into_iter().filter(|name| !node[name].is_null());
+    let counts: Vec<String> = known.map(|name| format!("{} {name}", node[name])).collect();
     out.line(&counts.join(", "))
 }
 

@@ -21,10 +21,17 @@ pub fn shown(headers: &HeaderMap) -> Option<Shown> {
         .then_some(Shown { token, account: Some(account).filter(|account| !account.is_empty()) })
 }
 
-/// The header that keeps a token for so long. Over TLS, as the browser itself says by the origin of the form, it is sent
-/// over nothing else.
-pub fn keep(token: &str, account: &str, time: Duration, headers: &HeaderMap) -> HeaderValue {
-    let secure = headers.get(ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https://"));
+/// The header that keeps a token for so long. Over TLS it is sent over nothing else: Flare's own, or that of a proxy, as the
+/// browser itself says by the origin of the form.
+pub fn keep(
+    token: &str,
+    account: &str,
+    time: Duration,
+    headers: &HeaderMap,
+    speaks_tls: bool,
+) -> HeaderValue {
+    let secure =
+        speaks_tls || headers.get(ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https://"));
     let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
     let cookie = format!(
         "{NAME}={}.{}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{}",
@@ -49,8 +56,11 @@ mod tests {
     fn a_browser_shows_what_it_was_given() {
         let kept = |origin: &'static str| {
             let headers = HeaderMap::from_iter([(ORIGIN, HeaderValue::from_static(origin))]);
-            keep("op.era;tor=1", "acme", Duration::from_secs(60), &headers).to_str().unwrap().to_owned()
+            let kept = keep("op.era;tor=1", "acme", Duration::from_secs(60), &headers, false);
+            kept.to_str().unwrap().to_owned()
         };
+        let over_tls = keep("a", "", Duration::from_secs(60), &HeaderMap::new(), true);
+        assert!(over_tls.to_str().unwrap().ends_with("; Secure"), "whatever the browser says");
         let sent = kept("http://127.0.0.1:8080");
         for part in ["HttpOnly", "SameSite=Strict", "Max-Age=60"] {
             assert!(sent.contains(part), "{sent}");

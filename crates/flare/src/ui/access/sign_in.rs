@@ -50,10 +50,11 @@ pub async fn submit(
     let named = Some(account.to_owned()).filter(|account| !account.is_empty());
     let shown = Shown { token: token.as_bytes().to_vec(), account: named };
     let address = peer.map(|Extension(Peer(address))| address);
-    match identify(&app, Some(shown), address).await {
+    match identify(&app, Some(&shown), address).await {
         Ok(_) => {
             let mut answer = Redirect::to(next).into_response();
-            let kept = cookie::keep(token, account, app.config.ui.session, &headers);
+            let speaks_tls = app.config.http.server.tls.certificate.path().is_some();
+            let kept = cookie::keep(token, account, app.config.ui.session, &headers, speaks_tls);
             answer.headers_mut().insert(SET_COOKIE, kept);
             Ok(answer)
         }

@@ -36,11 +36,13 @@ pub async fn delete(State(app): AppState, Path(id): Path<String>) -> Result<Resp
 pub async fn replay(State(app): AppState, Path(id): Path<String>) -> Result<Response, PageError> {
     let draft = ConsumerReplayDraft::dead_letters();
     let replay = app.replay_consumer_letters(&ResourceId::new(id.as_str()), draft).await?;
-    let words = format!(
-        "{} read once more; {} became documents.",
-        text::count(replay.total, "message was", "messages were"),
-        text::number(replay.done)
-    );
+    let words = match replay.total {
+        0 => "There are no dead letters.".to_owned(),
+        total => format!(
+            "{} read once more; below it says how far that is.",
+            text::count(total, "message is", "messages are")
+        ),
+    };
     Ok(flash::done(&place(&id), words))
 }
 

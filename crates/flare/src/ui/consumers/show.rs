@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use flare_core::operations::{ConsumerLetterView, ConsumerStatusView};
+use flare_core::operations::{ConsumerLetterView, ConsumerReplayView, ConsumerStatusView};
 use flare_http::AppState;
 use flare_model::consumer::ConsumerView;
 use flare_model::ids::ResourceId;
@@ -31,6 +31,8 @@ struct Page {
     documents: u64,
     producers: u64,
     letters: Vec<(Moment, ConsumerLetterView)>,
+    /// The newest first.
+    replays: Vec<(Moment, ConsumerReplayView)>,
     place: String,
     delete_to: String,
     discard_to: String,
@@ -47,6 +49,7 @@ pub async fn handle(
     let view = app.consumer_view(&consumer).await?;
     let status = app.consumer_status(&id).await?;
     let (_, letters) = app.consumer_letters(&id, 0, LETTERS).await?;
+    let (_, replays) = app.consumer_replays(&id, 0, usize::MAX)?;
     let lanes = app.store.documents.lanes().await?;
     let mine = lanes.iter().filter(|lane| lane.lane.resource == consumer.resource.number);
     let pretty = |value: serde_json::Result<Vec<u8>>| text::pretty(&value.unwrap_or_default());
@@ -64,6 +67,7 @@ pub async fn handle(
         documents: mine.map(|lane| lane.documents).sum(),
         producers: app.registry.subscriptions(&id, 0, 0).total as u64,
         letters: letters.into_iter().map(|letter| (Moment(letter.received_at), letter)).collect(),
+        replays: replays.into_iter().rev().map(|replay| (Moment(replay.created_at), replay)).collect(),
         delete_to: format!("{place}/delete"),
         discard_to: format!("{place}/discard"),
         place,

@@ -1,6 +1,8 @@
 //! Other ways in and out: consumers and what they read, producers and what they pass on.
 
 mod consumers;
+mod hostile;
+mod letters;
 mod poll;
 mod producers;
 

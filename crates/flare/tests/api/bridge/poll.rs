@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 
 use super::{page, poll_orders, until_status};
-use crate::support::{Flare, Receiver, Reply, Setup, store_is_durable, until};
+use crate::support::{Flare, Receiver, Reply, store_is_durable, until};
 
-fn not_modified() -> Reply {
+pub fn not_modified() -> Reply {
     Reply::Status(304)
 }
 
@@ -96,42 +96,6 @@ async fn what_is_missing_from_a_whole_list_is_deleted_only_where_that_was_asked_
 }
 
 #[tokio::test]
-async fn a_document_that_cannot_be_read_is_tried_so_often_and_then_a_dead_letter_that_can_be_replayed() {
-    let setup = Setup::default().with("FLARE_DOMAIN_CONSUMER_TRIES", "2");
-    let (flare, origin) = (setup.start().await, Receiver::start().await);
-    origin.answer(|request| match request.header("if-none-match") == "\"1\"" {
-        true => not_modified(),
-        false => page(Some("\"1\""), &json!({"orders": [{"name": "x", "rev": 1}, {"id": "b", "rev": 1}]})),
-    });
-    let api = flare.api();
-    let path = poll_orders(api, &origin, json!({}), json!({})).await;
-    // What is stored is seen before it is counted.
-    let given_up = |status: &Value| status["deadLetters"] == 1 && status["rejected"] == 2;
-    let status = until_status(api, &path, "it is given up", given_up).await;
-    assert_eq!(status["accepted"], 1, "{status}");
-    assert_eq!(status["status"], "active", "it holds up nothing: {status}");
-    let letters = format!("{path}/dead-letters");
-    let listed = api.get(&letters).await.expect(200).json();
-    let letter = &listed["deadLetters"][0];
-    assert_eq!((&listed["pagination"]["total"], &letter["tries"]), (&json!(1), &json!(2)), "{listed}");
-    assert!(letter["error"].as_str().expect("why").contains("\"id\""), "{letter}");
-    assert_eq!(letter["excerpt"], r#"{"name":"x","rev":1}"#);
-
-    let replay = json!({"scope": "deadLetters"});
-    let done = api.post(&format!("{path}/replay"), &replay).await.expect(202).json();
-    assert_eq!((&done["total"], &done["done"]), (&json!(1), &json!(0)), "it cannot be read yet: {done}");
-    let shown = api.get(&path).await.expect(200).json();
-    let draft = json!({"source": shown["source"], "payload": {"id": "name", "revision": {"field": "rev"}}});
-    api.send("PUT", &path, &[], draft.to_string()).await.expect(200);
-    let done = api.post(&format!("{path}/replay"), &replay).await.expect(202).json();
-    assert_eq!(done["done"], 1, "now it can: {done}");
-    assert_eq!(api.get(&letters).await.expect(200).json()["pagination"]["total"], 0);
-    api.post(&format!("{path}/replay"), &json!({"scope": "all"})).await.refused(400, &["scope"]);
-    api.delete(&format!("{letters}?id=ltr_99")).await.refused(404, &["ltr_99"]);
-    api.delete(&letters).await.expect(204);
-}
-
-#[tokio::test]
 async fn an_endpoint_that_is_missing_disables_its_consumer_until_it_is_there() {
     let (flare, origin) = (Flare::start().await, Receiver::start().await);
     origin.answer(|_| Reply::Status(404));
@@ -197,4 +161,26 @@ async fn one_document_is_polled_without_a_list_and_an_etag_comes_with_its_host_o
         status["reason"].as_str().is_some_and(|why| why.contains("another host"))
     })
     .await;
+}
+
+#[tokio::test]
+async fn what_was_said_of_one_url_is_not_sent_to_another_and_what_is_read_otherwise_is_asked_for_anew() {
+    let (flare, origin) = (Flare::start().await, Receiver::start().await);
+    // Both lists are called "1", and are never the same.
+    origin.answer(|request| match (request.path.as_str(), request.header("if-none-match") == "\"1\"") {
+        (_, true) => not_modified(),
+        ("/orders", _) => page(Some("\"1\""), &json!({"orders": [{"id": "a", "key": "x", "rev": 1}]})),
+        _ => page(Some("\"1\""), &json!({"orders": [{"id": "b", "key": "y", "rev": 1}]})),
+    });
+    let api = flare.api();
+    let path = poll_orders(api, &origin, json!({}), json!({})).await;
+    until_status(api, &path, "the first is stored", |status| status["accepted"] == 1).await;
+    let shown = api.get(&path).await.expect(200).json();
+    let mut draft = json!({"source": shown["source"], "payload": shown["payload"]});
+    draft["source"]["url"] = origin.url("/others").into();
+    api.send("PUT", &path, &[], draft.to_string()).await.expect(200);
+    until_status(api, &path, "that of the other url is stored", |status| status["accepted"] == 2).await;
+    draft["payload"]["id"] = "key".into();
+    api.send("PUT", &path, &[], draft.to_string()).await.expect(200);
+    until_status(api, &path, "it is read anew", |status| status["accepted"] == 3).await;
 }

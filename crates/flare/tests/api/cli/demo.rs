@@ -28,7 +28,12 @@ struct Running {
 
 impl Running {
     fn start(temporary: &Path) -> Running {
-        let mut child = demo(temporary, &["--output", "json", "--rate", "50"]).spawn().unwrap();
+        Running::with(temporary, &[])
+    }
+
+    fn with(temporary: &Path, words: &[&str]) -> Running {
+        let words = [&["--output", "json", "--rate", "50"][..], words].concat();
+        let mut child = demo(temporary, &words).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         Running { child, lines }
     }
@@ -221,6 +226,56 @@ async fn a_demo_has_a_client_that_really_fails_and_says_so_in_the_end_within_80_
     for words in ["fax-machine answered 500", "documents are dead letters", "has what it should"] {
         assert!(end.contains(words), "`{words}` is not in: {end}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_demo_of_a_bridge_polls_a_list_and_both_targets_have_it_in_the_end_within_80_columns() {
+    let temporary = tempfile::tempdir().unwrap();
+    let words = ["--bridge", "--duration", "5s", "--seed", "5", "--rate", "60"];
+    let output = finished(demo(temporary.path(), &words)).await;
+    let text = String::from_utf8(output.stdout).unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), errors.as_str()), (Some(0), ""), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.contains("a list of orders that it polls"), "{text}");
+    let (_, end) = text.split_once("The shop is closed").expect("it says how it ended");
+    for words in ["warehouse", "accounting", "Flare asked for the list of orders", "has what it should"] {
+        assert!(end.contains(words), "`{words}` is not in: {end}");
+    }
+    assert!(is_empty(temporary.path()));
+
+    let words = [&["--output", "json"][..], &words].concat();
+    let output = finished(demo(temporary.path(), &words)).await;
+    let text = String::from_utf8(output.stdout).unwrap();
+    let last: Value = serde_json::from_str(text.lines().last().expect("a summary")).unwrap();
+    assert_eq!((&last["event"], &last["complete"]), (&"summary".into(), &true.into()), "{last}");
+    assert!(last["polls"]["asked"].as_u64().unwrap() >= 3, "{last}");
+    assert_eq!(last["clients"].as_array().unwrap().len(), 2, "{last}");
+    for role in ["healthy", "slow"] {
+        let client = client(&last, role);
+        assert_eq!(client["gap"], json!({"missing": 0, "outdated": 0, "surplus": 0}), "{client}");
+        assert_eq!(client["documents"], last["documents"], "{client}");
+        assert!(client["documents"].as_u64().unwrap() > 0 && client["delivered"].as_u64().unwrap() > 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_demo_of_a_bridge_is_a_consumer_with_two_producers_that_anybody_can_look_at() {
+    let temporary = tempfile::tempdir().unwrap();
+    let mut running = Running::with(temporary.path(), &["--bridge"]);
+    let started = running.line();
+    let address = started["api"].as_str().unwrap().strip_prefix("http://").unwrap();
+    let api = Api::new(address.parse().unwrap());
+    let consumers = api.get("/consumers").await.expect(200).json();
+    assert_eq!(consumers["consumers"][0]["source"]["type"], "http.poll", "{consumers}");
+    let consumer = consumers["consumers"][0]["id"].as_str().unwrap().to_owned();
+    let producers = api.get(&format!("/consumers/{consumer}/producers")).await.expect(200).json();
+    assert_eq!(producers["pagination"]["total"], 2, "{producers}");
+    while running.line()["clients"][1]["delivered"] == 0 {}
+    running.signal("INT");
+    let (ended, last) = running.end().await;
+    assert_eq!((ended, &last["ended"]), (Some(0), &"interrupted".into()), "{last}");
+    assert!(is_empty(temporary.path()));
 }
 
 #[tokio::test]

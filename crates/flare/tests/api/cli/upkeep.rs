@@ -143,6 +143,25 @@ fn what_is_missing_is_made_again_and_what_belongs_to_nothing_goes() {
     assert!(schema.words(&["setup", "--yes"], 4).contains("another"));
 }
 
+/// The mark is the name of the cluster, whatever it is called.
+#[test]
+fn what_carries_the_name_of_another_cluster_is_not_cleaned_up() {
+    let Some(schema) = Schema::fresh() else { return };
+    let run = |name: &str, words: &[&str]| {
+        let output = schema.command(words).env("FLARE_CLUSTER_NAME", name).output().expect("the binary runs");
+        (output.status.code(), told(&output))
+    };
+    let (code, said) = run("shop", &["setup", "--yes"]);
+    assert!(code == Some(0) && said.contains("cluster shop"), "{code:?} {said}");
+    schema.sql("INSERT INTO sessions VALUES ('ses_1', 'shop', 'a', 1, now() - interval '1 hour')");
+    for name in ["flare", "other"] {
+        let (code, said) = run(name, &["cleanup", "--yes"]);
+        assert!(code == Some(4) && said.contains("cluster shop"), "{name}: {code:?} {said}");
+    }
+    let (code, said) = run("shop", &["cleanup", "--yes"]);
+    assert!(code == Some(0) && said.contains("- rows"), "{code:?} {said}");
+}
+
 #[tokio::test]
 async fn everything_moves_from_the_embedded_engine_to_postgresql_and_clients_notice_nothing() {
     let Some(schema) = Schema::fresh() else { return };

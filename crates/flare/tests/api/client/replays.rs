@@ -296,6 +296,27 @@ async fn the_numbers_of_a_replay_are_of_what_is_sent() {
 }
 
 #[tokio::test]
+async fn a_document_that_its_filter_keeps_from_the_client_is_not_counted_either() {
+    let story = Story::begin().await;
+    let endpoint = json!({"url": story.receiver.url("/told")});
+    let subscription = story.subscribe(json!({"endpoint": endpoint, "filter": "document.stock > 5"})).await;
+    for (id, stock) in [("in", 6), ("out", 5)] {
+        story.api().put(&document_url(id), &json!({"rev": 1, "stock": stock})).await;
+    }
+    story.settled(&subscription).await;
+    for (id, total) in [("out", 0), ("in", 1)] {
+        let (location, begun) = replay(&story, &subscription, json!({"document": document_url(id)})).await;
+        let done = through(&story, &location).await;
+        assert_eq!(
+            (&begun["total"], &done["total"], &done["done"]),
+            (&total.into(), &total.into(), &total.into())
+        );
+    }
+    story.settled(&subscription).await;
+    assert_eq!(story.receiver.count(), 2, "its creation, and once more");
+}
+
+#[tokio::test]
 async fn a_delete_that_is_sent_again_counts() {
     let answer = |request: &Request| Reply::Status(if request.action() == "delete" { 500 } else { 200 });
     let story = Story::told(Receiver::answering(answer).await).await;

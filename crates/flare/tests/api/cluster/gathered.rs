@@ -117,6 +117,11 @@ async fn a_failure_and_a_session_say_whose_they_are_and_draining_since_when() {
     let session = text(&nodes.api("a").get("/cluster/nodes/b").await.expect(200).json()["session"]);
     assert!(session.starts_with("ses_") && !session.starts_with("ses_ses_"), "{session}");
 
+    // It drains for as long as an attempt is open.
+    nodes.receiver.answer(|_| Reply::Hang);
+    let told = nodes.receiver.count();
+    nodes.put("a", 2, 1).await;
+    until("an attempt is open", || async { (nodes.receiver.count() > told).then_some(()) }).await;
     nodes.api("a").post("/cluster/nodes/b/drain", &json!({})).await.expect(202);
     let since = || async {
         let health = nodes.api("a").get("/cluster/health").await.expect(200).json();
@@ -135,4 +140,30 @@ async fn a_failure_and_a_session_say_whose_they_are_and_draining_since_when() {
     let second = |text: &str| text[17..23].parse::<f64>().expect("seconds of a minute");
     let apart = (second(&later) - second(&first)).rem_euclid(60.0);
     assert!(apart.min(60.0 - apart) < 0.5, "since it began: {first}, and then {later}");
+}
+
+#[tokio::test]
+async fn how_a_consumer_fares_its_reader_says_whichever_node_is_asked() {
+    let Some(nodes) = Nodes::start(&["a", "b"], By::Postgresql).await else { return };
+    let none = Reply::Full { status: 200, headers: Vec::new(), body: "{}".to_owned() };
+    nodes.receiver.answer(move |_| none.clone());
+    let source = json!({"type": "http.poll", "url": nodes.receiver.url("/orders"), "interval": "1h"});
+    let draft = json!({"source": source, "payload": {"id": "id"}});
+    let consumer = text(&nodes.api("a").post("/consumers", &draft).await.expect(201).json()["id"]);
+    let unit = format!("consumer/{consumer}/0");
+    for reader in ["b", "a"] {
+        nodes.green("a").await;
+        let command = json!({"commands": [{"move": {"unit": unit, "node": reader}}]});
+        nodes.api("a").post("/cluster/reroute", &command).await.expect(200);
+        for asked in ["a", "b"] {
+            let other = if asked == reader { "" } else { reader };
+            until("its reader answers", || async {
+                let answer = nodes.api(asked).get(&format!("/consumers/{consumer}/status")).await.expect(200);
+                let status = answer.json();
+                let of_now = status["staleNumbers"].is_null() && status["node"] == reader;
+                (of_now && answer.header("flare-node") == other).then_some(())
+            })
+            .await;
+        }
+    }
 }

@@ -4,7 +4,8 @@
 mod gathered;
 mod guarded;
 mod moves;
-mod nodes;
+pub mod nodes;
+mod secure;
 mod shapes;
 mod stuck;
 mod together;

@@ -117,8 +117,8 @@ async fn a_drained_node_has_nothing_and_takes_units_again_when_it_may() {
         (node["state"] == "drained").then_some(())
     })
     .await;
-    let health = nodes.api("a").get("/cluster/health").await.expect(200).json();
-    assert_eq!((&health["status"], &health["reasons"][0]["code"]), (&json!("yellow"), &json!("draining")));
+    let health = nodes.green("a").await;
+    assert_eq!(health["reasons"], json!([]), "every unit runs where it should");
     nodes.put("b", 1, 1).await;
     nodes.told(&CLIENTS, 1..2, 1).await;
     nodes.api("a").delete("/cluster/nodes/b/drain").await.expect(200);
@@ -175,4 +175,24 @@ async fn what_is_in_flight_when_a_unit_moves_ends_first() {
     nodes.told(&["c0"], 1..2, 2).await;
     assert_eq!(nodes.receiver.count(), 2);
     until("it is there", || async { (nodes.owners("a").await.get(unit)? == to).then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn what_is_new_was_not_moved_and_what_runs_is_counted_at_its_node() {
+    let Some(nodes) = Nodes::start(&["a"], By::Postgresql).await else { return };
+    for client in 0..10 {
+        let more = json!({"shards": 1 + client % 2});
+        nodes.subscribe("a", &format!("c{client}"), more).await;
+        until("every unit runs", || async {
+            let health = nodes.api("a").get("/cluster/health").await.expect(200).json();
+            (health["status"] == "green" && health["units"]["total"] == 2 + client + (1 + client) / 2)
+                .then_some(())
+        })
+        .await;
+        let stats = nodes.api("a").get("/cluster/stats").await.expect(200).json();
+        assert_eq!(stats["moves"]["total"], 0, "{stats}");
+        let status = nodes.api("a").get("/status").await.expect(200).json();
+        let total = &status["units"]["total"];
+        assert_eq!((&status["units"]["running"], &stats["perNode"][0]["units"]), (total, total), "{stats}");
+    }
 }

@@ -16,7 +16,7 @@ use crate::support::{Api, Flare, Receiver, Setup, document_url, left_out, minima
 pub const LEASE: Duration = Duration::from_secs(3);
 
 /// Any key, the same for all.
-const KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+pub const KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 
 /// Where nodes find each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,23 @@ pub struct Nodes {
     _etcd: Option<Etcd>,
 }
 
+/// How each of several nodes is started, apart from its name; nothing where there is no server for them.
+pub fn over_postgresql(setup: Setup) -> Option<Setup> {
+    let Some(server) = server() else {
+        left_out("several nodes: there is no PostgreSQL (package postgresql)");
+        return None;
+    };
+    let setup = setup
+        .with("FLARE_PROVIDER_STORE", "postgresql")
+        .with("FLARE_PROVIDER_POSTGRESQL_URL", &server.url)
+        .with("FLARE_PROVIDER_POSTGRESQL_SCHEMA", &fresh_schema())
+        .with("FLARE_PROVIDER_POSTGRESQL_CONNECTIONS", "8")
+        .with("FLARE_AUTH_SECRET_KEY", KEY)
+        .with("FLARE_CLUSTER_LEASE", "3s")
+        .with("FLARE_CLUSTER_REBALANCE_DELAY", "500ms");
+    Some(setup)
+}
+
 impl Nodes {
     /// Starts some; nothing where there is no server for them.
     pub async fn start(names: &[&'static str], by: By) -> Option<Nodes> {
@@ -45,22 +62,14 @@ impl Nodes {
 
     /// The same, with authentication; [`Nodes::api`] asks as the operator.
     pub async fn start_guarded(names: &[&'static str]) -> Option<Nodes> {
-        Nodes::start_as(Setup::default().guarded(), names, By::Postgresql).await
+        let setup = Setup::default()
+            .guarded()
+            .with("FLARE_CLUSTER_TOKEN", "shared-by-the-nodes-of-one-test-0123456789");
+        Nodes::start_as(setup, names, By::Postgresql).await
     }
 
     async fn start_as(setup: Setup, names: &[&'static str], by: By) -> Option<Nodes> {
-        let Some(server) = server() else {
-            left_out("several nodes: there is no PostgreSQL (package postgresql)");
-            return None;
-        };
-        let mut setup = setup
-            .with("FLARE_PROVIDER_STORE", "postgresql")
-            .with("FLARE_PROVIDER_POSTGRESQL_URL", &server.url)
-            .with("FLARE_PROVIDER_POSTGRESQL_SCHEMA", &fresh_schema())
-            .with("FLARE_PROVIDER_POSTGRESQL_CONNECTIONS", "8")
-            .with("FLARE_AUTH_SECRET_KEY", KEY)
-            .with("FLARE_CLUSTER_LEASE", "3s")
-            .with("FLARE_CLUSTER_REBALANCE_DELAY", "500ms");
+        let mut setup = over_postgresql(setup)?;
         let mut etcd = None;
         if by == By::Etcd {
             let Some(started) = Etcd::start().await else {
@@ -105,6 +114,11 @@ impl Nodes {
         }
         let flare = setup.start().await;
         self.flares.insert(name, flare);
+    }
+
+    /// How its nodes are started.
+    pub fn setup(&self) -> Setup {
+        self.setup.clone()
     }
 
     pub fn api(&self, name: &str) -> Api {

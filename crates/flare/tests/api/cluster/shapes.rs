@@ -72,7 +72,10 @@ async fn a_node_by_itself_is_a_cluster_of_one() {
         "{explained}"
     );
     api.get("/cluster/assignments/explain").await.refused(400, &["unit"]);
-    api.get("/cluster/assignments/explain?unit=subscription%2Fsub_x%2F0").await.expect(404);
+    for unknown in ["subscription%2Fsub_x%2F0", "nonsense"] {
+        let path = format!("/cluster/assignments/explain?unit={unknown}");
+        api.get(&path).await.refused(404, &[&unknown.replace("%2F", "/")]);
+    }
 
     let rerouted = api.post("/cluster/reroute", &json!({})).await.expect(200).json();
     assert_eq!(rerouted, json!({"dryRun": false, "plan": []}));

@@ -118,3 +118,20 @@ async fn a_subscription_in_shards_is_served_and_changes_their_number() {
     assert_eq!(shards.as_array().map(Vec::len), Some(4), "{shards}");
     assert_eq!(nodes.receiver.count(), 20, "nothing is told twice");
 }
+
+/// Whoever answers without waiting for the rest of a request closes its connection at once, together with the head of the answer.
+#[tokio::test]
+async fn a_request_that_is_sent_on_is_answered_though_its_body_never_comes() {
+    let Some(nodes) = Nodes::start(&["a", "b"], By::Postgresql).await else { return };
+    let subscription = nodes.subscribe("a", "c0", json!({})).await;
+    nodes.green("a").await;
+    let path = format!("{}/{subscription}/resume", nodes.subscriptions());
+    for name in ["a", "b"] {
+        let host = nodes.flares[name].addr();
+        let request = format!("POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: 2\r\n\r\n");
+        for at in 0..50 {
+            let answer = nodes.api(name).raw(request.as_bytes()).await;
+            assert!(answer.starts_with("HTTP/1.1 200"), "{name}, {at}: {answer}");
+        }
+    }
+}

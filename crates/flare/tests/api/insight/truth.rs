@@ -290,10 +290,37 @@ async fn a_host_that_is_busy_with_others_is_named_with_how_many_connections_are_
         words(&told, "host").contains(&host).then_some(())
     })
     .await;
+    says(&story, &subscription, "b", "nothing", true, &["not read yet", &host]).await;
     gate.open();
     story.settled(&subscription).await;
     let told = explain(&story, &subscription, "b").await;
     assert_eq!((told["verdict"].as_str(), words(&told, "host").as_str()), (Some("delivered"), ""), "{told}");
+}
+
+#[tokio::test]
+async fn a_host_that_is_left_alone_is_named_for_everything_that_waits_for_it() {
+    let setup = Setup::default()
+        .with("FLARE_DELIVERY_BREAKER_FAILURES", "2")
+        .with("FLARE_DELIVERY_BREAKER_PAUSE", "1h")
+        .with("FLARE_DELIVERY_BREAKER_LONGEST_PAUSE", "1h");
+    let story = Story::with(setup, Receiver::answering(|_| Reply::Reset).await).await;
+    let subscription = story.subscribe_simply(json!({"retry": {"interval": "10ms"}})).await;
+    for id in 0..5 {
+        story.put(id, 1).await;
+    }
+    story.until_status(&subscription, "its host is left alone", |s| s["breaker"].is_object()).await;
+    let host = format!("{} does not answer: it is left alone", story.receiver.addr());
+    until("what was in flight has ended, and all of it waits for the host", || async {
+        let path = format!("{subscription}/documents?lagging=true");
+        let page = story.api().get(&path).await.expect(200).json();
+        let documents = page["documents"].as_array().unwrap();
+        let named = documents.iter().filter(|document| document["why"].as_str().unwrap().contains(&host));
+        (named.count() == 5).then_some(())
+    })
+    .await;
+    story.command(&subscription, "pause").await.expect(200);
+    let (paused, _) = drift(&story, &subscription, "1").await;
+    assert!(paused["why"].as_str().unwrap().ends_with("the subscription is paused"), "{paused}");
 }
 
 #[tokio::test]

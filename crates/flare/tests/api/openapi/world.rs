@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::Operation;
+use crate::cluster::nodes::over_postgresql;
 use crate::support::{Api, Flare, Receiver, Reply, Setup, until};
 
 /// The ids that the examples use, as `examples.rs` of the description has them.
@@ -34,6 +35,8 @@ pub struct Producers {
 /// The node, and what is on it.
 pub struct World {
     pub flare: Flare,
+    /// Other nodes of its cluster.
+    pub others: Vec<Flare>,
     pub description: Value,
     /// It refuses everything, so that there are failures to look at.
     receiver: Receiver,
@@ -62,20 +65,34 @@ pub struct World {
 
 impl World {
     pub async fn begin() -> World {
-        World::of(Setup::default(), false).await
+        World::of(Setup::default(), false, &[]).await
+    }
+
+    /// The same on three nodes, of which each serves a part; nothing where there is no server for them.
+    pub async fn of_three() -> Option<World> {
+        Some(World::of(over_postgresql(Setup::default())?, false, &["node-b", "node-c"]).await)
     }
 
     /// The same with authentication.
     pub async fn guarded() -> World {
-        World::of(Setup::default().guarded(), true).await
+        World::of(Setup::default().guarded(), true, &[]).await
     }
 
-    async fn of(setup: Setup, guarded: bool) -> World {
+    async fn of(setup: Setup, guarded: bool, names: &[&str]) -> World {
         // Profiles are part of the description, and off by default.
-        let setup = setup.with("FLARE_CLUSTER_NODE", "node-a").with("FLARE_DOMAIN_CONSUMER_TRIES", "1");
+        let setup = setup.with("FLARE_DOMAIN_CONSUMER_TRIES", "1");
         let setup = setup.with("FLARE_DEBUG_PROFILING", "true").with("FLARE_DEBUG_MAXIMUM_PROFILE", "1s");
-        let flare = setup.start().await;
+        let flare = setup.clone().with("FLARE_CLUSTER_NODE", "node-a").start().await;
+        let mut others = Vec::new();
+        for name in names {
+            others.push(setup.clone().with("FLARE_CLUSTER_NODE", name).start().await);
+        }
         let api = if guarded { flare.operator() } else { flare.api() };
+        until("all nodes know each other", || async {
+            let health = api.get("/cluster/health").await.expect(200).json();
+            (health["status"] == "green" && health["nodes"]["live"] == 1 + names.len()).then_some(())
+        })
+        .await;
         let setup_of_receiver = |request: &crate::support::Request| match request.path.as_str() {
             "/orders" => {
                 let orders = json!({"orders": [{"total": 3}, {"id": DOCUMENT, "total": 5}]});
@@ -120,11 +137,15 @@ impl World {
         let replay = api.post(&format!("{told_path}/replay"), &replay).await.expect(202).json();
         let replay = replay["id"].as_str().expect("an id").to_owned();
         let [consumer, doomed_consumer] = consumers(&api, &receiver).await;
+        let again = json!({"scope": "deadLetters"});
+        let again = api.post(&format!("/consumers/{consumer}/replay"), &again).await.expect(202).json();
+        assert_eq!(again["id"], REPLAY, "it is called as in the examples");
         let producers = producers(&api, &receiver, &format!("/consumers/{consumer}/producers")).await;
         let tokens = if guarded { Some(tokens(&api).await) } else { None };
         World {
             tokens,
             flare,
+            others,
             description,
             receiver,
             resource,

@@ -32,8 +32,12 @@ async fn an_international_host_is_taken_as_its_xn_form() {
     let read = flare.api().get("/documents/http://xn--bcher-kva.example/b/1").await.expect(200).json();
     assert_eq!(read["id"], "http://xn--bcher-kva.example/b/1");
     let subscriptions = format!("/resources/{}/subscriptions", resource["id"].as_str().unwrap());
+    let draft = json!({"endpoint": {"url": "http://münchen.example:81/tölt?ä={id}"}});
+    let other = flare.api().post(&subscriptions, &draft).await.expect(201).json();
+    assert_eq!(other["endpoint"]["url"], "http://xn--mnchen-3ya.example:81/tölt?ä={id}");
     let draft = json!({"endpoint": {"url": "http://münchen.example/told"}});
-    flare.api().post(&subscriptions, &draft).await.expect(201);
+    let created = flare.api().post(&subscriptions, &draft).await.expect(201).json();
+    assert_eq!(created["endpoint"]["url"], "http://xn--mnchen-3ya.example/told");
     let same = json!({"endpoint": {"url": "http://xn--mnchen-3ya.example/told"}});
     flare.api().post(&subscriptions, &same).await.refused(409, &[]);
 }

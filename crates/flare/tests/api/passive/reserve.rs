@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::{passive, passively, reserve, reserve_one, settle, told, until_it_waits};
-use crate::support::{PATIENCE, Receiver, Setup, document_url, until};
+use crate::support::{PATIENCE, Receiver, Setup, Story, document_url, until};
 
 #[tokio::test]
 async fn a_message_is_what_would_have_been_sent() {
@@ -64,6 +64,50 @@ async fn no_document_is_out_twice_and_a_newer_change_waits() {
     settle(&story, &subscription, &[first], "success").await;
     let third = reserve_one(&story, &subscription, "").await;
     assert_eq!(told(&[third]), [(document_url(1), "update".into(), 3, 1)], "only the newest, as an update");
+}
+
+#[tokio::test]
+async fn what_was_accepted_before_it_is_asked_for_is_handed_out_together() {
+    const DOCUMENTS: usize = 12;
+    let mut story = Story::begin().await;
+    let path = |number: usize| json!({"url": story.receiver.url(&format!("/{number}"))});
+    let drafts: Vec<_> = (0..8)
+        .map(|number| {
+            let start = if number % 2 == 0 { "now" } else { "beginning" };
+            json!({"endpoint": path(number), "mode": "passive", "start": start})
+        })
+        .collect();
+    for (number, draft) in drafts.into_iter().enumerate() {
+        let query = if number % 4 < 2 { "quantity=100&wait=20s" } else { "quantity=100" };
+        let begins = draft["start"] == "beginning";
+        let mut subscription = None;
+        if !begins {
+            subscription = Some(story.subscribe(draft.clone()).await);
+        }
+        for id in 0..DOCUMENTS {
+            story.put(id, 1 + number as i64).await;
+        }
+        let subscription = match subscription {
+            Some(subscription) => subscription,
+            None => story.subscribe(draft).await,
+        };
+        story
+            .until_status(&subscription, "all lanes are swept", |status| status["feed"]["sweep"].is_null())
+            .await;
+        let first = reserve(&story, &subscription, query).await;
+        assert_eq!(first.len(), DOCUMENTS, "{query}");
+        let released = settle(&story, &subscription, &first, "release").await;
+        assert!(released.iter().all(|outcome| outcome == "settled"), "{released:?}");
+        if number == 0 {
+            // What was released is read from the store again, a document at a time.
+            story.flare.kill();
+            story.flare.restart().await;
+        }
+        assert_eq!(reserve(&story, &subscription, query).await.len(), DOCUMENTS, "{query}");
+        let three = reserve(&story, &subscription, "quantity=3").await;
+        assert!(three.is_empty(), "all of it is out");
+        story.api().delete(&subscription).await.expect(204);
+    }
 }
 
 #[tokio::test]

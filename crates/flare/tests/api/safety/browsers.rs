@@ -34,12 +34,20 @@ async fn no_operation_is_done_for_a_page_of_another_site() {
             [("origin", "http://127.0.0.1:1"), ("sec-fetch-site", "same-site")],
             [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "no-cors")],
             [("sec-fetch-site", "cross-site"), ("origin", own.as_str())],
+            [("origin", own.as_str()), ("origin", "http://evil.example")],
         ] {
             let answer = api.send(&method, &path, &lines, minimal_resource().to_string()).await;
             answer.refused(403, &["http.server.cors"]);
         }
     }
     assert_eq!(api.get("/resources").await.expect(200).json()["pagination"]["total"], 0);
+    // A link to a page may be followed, and none to an operation: some of those that only ask give something out.
+    let follows =
+        [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
+    api.send("GET", "/ui/resources", &follows, "").await.expect(200);
+    for path in ["/resources", "/metrics", "/resources/r/subscriptions/s/stream"] {
+        api.send("GET", path, &follows, "").await.refused(403, &["http.server.cors"]);
+    }
     let lines = [("origin", own.as_str()), ("sec-fetch-site", "same-origin")];
     api.send("POST", "/resources", &lines, minimal_resource().to_string()).await.expect(201);
 }
@@ -54,7 +62,13 @@ async fn a_name_that_is_pointed_at_this_machine_reaches_nothing() {
     for host in ["127.0.0.1", "localhost:8080", "[::1]", "flare.test", "FLARE.test:80"] {
         assert!(ask(host).await.starts_with("HTTP/1.1 200"), "{host}");
     }
-    for host in ["evil.example", "127.0.0.1.evil.example", "flare.test.evil.example:8080"] {
+    for host in [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "127.0.0.1:evil.example",
+        "[::1].evil.example",
+        "flare.test.evil.example:8080",
+    ] {
         let answer = ask(host).await;
         assert!(
             answer.starts_with("HTTP/1.1 421") && answer.contains("http.server.hosts"),

@@ -10,7 +10,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
-use crate::support::{Receiver, Request, Setup, Story, document_url, store_is_durable, until_true};
+use crate::bridge::{page, poll_orders, until_status};
+use crate::support::{
+    Receiver, Request, Setup, Story, document_url, minimal_resource, store_is_durable, until_true,
+};
 
 async fn flare(words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flare"));
@@ -205,6 +208,13 @@ async fn a_key_is_rotated_and_everything_works_as_before() {
     let url = story.receiver.url("/told?token=abcdefgh");
     let body = json!({"endpoint": {"url": url, "headers": {"Authorization": ["Bearer kept"]}}});
     let path = story.subscribe(body.clone()).await;
+    let orders = Receiver::start().await;
+    let polled = json!({
+        "source": {"type": "http.poll", "url": orders.url("/orders?token=abcdefgh"), "interval": "1s",
+            "headers": {"Authorization": ["Bearer polled"]}},
+        "payload": {"id": "id"},
+    });
+    story.api().post("/consumers", &polled).await.expect(201);
     story.put(1, 1).await;
     story.settled(&path).await;
     let key = data.join("secret.key");
@@ -212,14 +222,21 @@ async fn a_key_is_rotated_and_everything_works_as_before() {
     let rotate = ["key", "rotate", "--data", text(&data)];
     insist(&flare(&rotate).await, 4, &["another Flare uses the folder"]);
     assert!(story.flare.stop().await.success());
-    insist(&flare(&rotate).await, 0, &["1 subscriptions are sealed anew"]);
+    insist(&flare(&[&rotate[..], &["--output", "json"]].concat()).await, 0, &["\"resealed\":2"]);
     let second = std::fs::read_to_string(&key).unwrap();
     let line = |text: &str| text.lines().next().unwrap().to_owned();
     assert_ne!(line(&first), line(&second));
     assert!(!second.contains(&line(&first)) && !second.contains("former"), "the former key is gone");
     assert_eq!(std::fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
     insist(&flare(&["doctor", "--data", text(&data)]).await, 0, &["is sound"]);
+    let before = orders.count();
     story.flare.restart().await;
+    let asked = orders.wait_for(before + 1).await.remove(before);
+    assert_eq!(
+        (asked.path.as_str(), asked.header("authorization")),
+        ("/orders?token=abcdefgh", "Bearer polled"),
+        "what is polled is asked as before"
+    );
     story.put(1, 2).await;
     let told = story.receiver.wait_for(2).await;
     assert_eq!(
@@ -237,11 +254,87 @@ async fn a_key_is_rotated_and_everything_works_as_before() {
     story.put(1, 3).await;
     assert_eq!(story.receiver.wait_for(3).await[2].header("authorization"), "Bearer kept");
     assert!(story.flare.stop().await.success());
-    insist(&flare(&rotate).await, 0, &["1 subscriptions"]);
+    insist(&flare(&rotate).await, 0, &["2 subscriptions, producers and consumers"]);
     assert_eq!(
         line(&std::fs::read_to_string(&key).unwrap()),
         third,
         "it goes on with the key it had begun with"
     );
     insist(&flare(&["doctor", "--data", text(&data)]).await, 0, &["is sound"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_polled_with_credentials_is_sealed_anew_with_the_rest() {
+    if !store_is_durable() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let origin = Receiver::start().await;
+    origin.answer(|_| page(None, &json!({"orders": []})));
+    let mut node = Setup::default().data(&data).start().await;
+    let headers = json!({"headers": {"Authorization": ["Bearer kept"]}});
+    let path = poll_orders(node.api(), &origin, headers, json!({})).await;
+    origin.wait_for(1).await;
+    assert!(node.stop().await.success());
+    let sealed_anew = "0 subscriptions and 1 consumers are sealed anew";
+    insist(&flare(&["key", "rotate", "--data", text(&data)]).await, 0, &[sealed_anew]);
+    let doctor = ["doctor", "--data", text(&data)];
+    insist(&flare(&doctor).await, 0, &["is sound"]);
+    node.restart().await;
+    let asked = origin.count();
+    let told = origin.wait_for(asked + 1).await;
+    assert_eq!(told[asked].header("authorization"), "Bearer kept");
+
+    // The key is lost: that is said, and nothing is asked with the word that stands for what is gone.
+    assert!(node.stop().await.success());
+    std::fs::write(data.join("secret.key"), STANDARD.encode([1; 32])).unwrap();
+    insist(&flare(&doctor).await, 1, &["consumer con_", "its source cannot be opened"]);
+    let start = ["start", "--addr", "127.0.0.1:0", "--data", text(&data)];
+    insist(&flare(&start).await, 4, &["consumer con_", "put the former key back"]);
+    let asked = origin.count();
+    let lost = Setup::default().data(&data).with("FLARE_AUTH_DISCARD_LOST_SECRETS", "true").start().await;
+    let status = until_status(lost.api(), &path, "it is not read", |status| status["status"] == "disabled");
+    assert!(status.await["reason"].as_str().expect("why").contains("credentials are lost"));
+    let again = json!({
+        "source": {
+            "type": "http.poll", "url": origin.url("/orders"), "interval": "1s", "items": "orders",
+            "headers": {"Authorization": ["[redacted]"]},
+        },
+        "payload": {"id": "id", "revision": {"field": "rev"}},
+    });
+    lost.api().send("PUT", &path, &[], again.to_string()).await.refused(400, &["none is"]);
+    let again = again.to_string().replace("[redacted]", "Bearer new");
+    lost.api().send("PUT", &path, &[], again).await.expect(200);
+    let told = origin.wait_for(asked + 1).await;
+    assert_eq!(told[asked].header("authorization"), "Bearer new", "nothing was asked before");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_finds_what_a_node_could_not_read() {
+    if !store_is_durable() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let mut node = Setup::default().guarded().data(&data).start().await;
+    let operator = node.operator();
+    operator.post("/accounts", &json!({"name": "acme"})).await.expect(201);
+    operator.post("/tokens", &json!({"name": "shop", "scopes": ["read"]})).await.expect(201);
+    operator.post("/resources", &minimal_resource()).await.expect(201);
+    assert!(node.stop().await.success());
+    let doctor = ["doctor", "--data", text(&data)];
+    insist(&flare(&doctor).await, 0, &["is sound"]);
+    let database = rusqlite::Connection::open(data.join("flare.db")).unwrap();
+    for kind in ["account", "token", "resource"] {
+        let body: String = database
+            .query_row("SELECT body FROM entities WHERE kind = ?1", [kind], |row| row.get(0))
+            .unwrap();
+        let write = "UPDATE entities SET body = ?2 WHERE kind = ?1";
+        database.execute(write, (kind, "{\"of\":")).unwrap();
+        insist(&flare(&doctor).await, 1, &[&format!("{kind} "), "cannot be read"]);
+        database.execute(write, (kind, body)).unwrap();
+    }
+    drop(database);
+    insist(&flare(&doctor).await, 0, &["is sound"]);
 }

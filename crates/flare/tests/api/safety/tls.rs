@@ -23,18 +23,18 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName}
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 
-use crate::support::{Certificates, Flare, Setup, document_url, minimal_resource, until};
+use crate::support::{Certificates, Flare, OPERATOR, Setup, document_url, minimal_resource, until};
 
 /// Whoever connects.
-struct Visitor<'c> {
-    trusts: &'c Certificates,
-    shows: Option<&'c Certificates>,
-    speaks: &'static [u8],
-    version: &'static SupportedProtocolVersion,
+pub struct Visitor<'c> {
+    pub trusts: &'c Certificates,
+    pub shows: Option<&'c Certificates>,
+    pub speaks: &'static [u8],
+    pub version: &'static SupportedProtocolVersion,
 }
 
 impl<'c> Visitor<'c> {
-    fn new(trusts: &'c Certificates) -> Visitor<'c> {
+    pub fn new(trusts: &'c Certificates) -> Visitor<'c> {
         Visitor { trusts, shows: None, speaks: b"http/1.1", version: &TLS13 }
     }
 
@@ -71,7 +71,7 @@ impl<'c> Visitor<'c> {
         status.ok_or_else(|| io::Error::other(format!("no answer: {answer}")))
     }
 
-    async fn multiplex(self, addr: SocketAddr) -> SendRequest<Full<Bytes>> {
+    pub async fn multiplex(self, addr: SocketAddr) -> SendRequest<Full<Bytes>> {
         let stream = Visitor { speaks: b"h2", ..self }.connect(addr).await.unwrap();
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
         let (sender, connection) =
@@ -81,14 +81,14 @@ impl<'c> Visitor<'c> {
     }
 }
 
-fn with_tls(certificates: &Certificates) -> Setup {
+pub fn with_tls(certificates: &Certificates) -> Setup {
     let text = |path: std::path::PathBuf| path.to_str().unwrap().to_owned();
     Setup::default()
         .with("FLARE_HTTP_SERVER_TLS_CERTIFICATE", &text(certificates.certificate()))
         .with("FLARE_HTTP_SERVER_TLS_KEY", &text(certificates.key()))
 }
 
-fn request(method: &str, url: &str, origin: Option<&str>, body: String) -> Request<Full<Bytes>> {
+pub fn request(method: &str, url: &str, origin: Option<&str>, body: String) -> Request<Full<Bytes>> {
     let mut request = Request::builder().method(method).uri(url);
     if let Some(origin) = origin {
         request = request.header("origin", origin);
@@ -147,6 +147,22 @@ async fn the_api_speaks_both_versions_of_tls_and_of_http() {
     let metrics =
         sender.clone().send_request(listed).await.unwrap().into_body().collect().await.unwrap().to_bytes();
     assert!(String::from_utf8_lossy(&metrics).contains("flare_documents"), "a whole answer comes");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_signs_in_over_tls_has_a_cookie_for_nothing_else() {
+    let certificates = Certificates::new();
+    let flare = with_tls(&certificates).guarded().start().await;
+    let mut sender = Visitor::new(&certificates).multiplex(flare.addr()).await;
+    let form = Request::post(format!("https://{}/ui/sign-in", flare.addr()));
+    let form = form.header("sec-fetch-site", "same-origin");
+    let form = form.body(Full::new(format!("token={OPERATOR}").into())).unwrap();
+    let answer = sender.send_request(form).await.unwrap();
+    assert_eq!(answer.status(), 303);
+    let cookie = answer.headers()["set-cookie"].to_str().unwrap();
+    for part in ["Secure", "HttpOnly", "SameSite=Strict"] {
+        assert!(cookie.contains(part), "{cookie}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

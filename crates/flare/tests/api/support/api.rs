@@ -72,6 +72,11 @@ impl Api {
         Api { token: Some(String::from(token).leak()), ..self }
     }
 
+    /// What it shows.
+    pub fn token(self) -> Option<&'static str> {
+        self.token
+    }
+
     /// The same, for this account.
     pub fn acting_for(self, account: &'static str) -> Api {
         Api { account: Some(account), ..self }

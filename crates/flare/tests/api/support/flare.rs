@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
@@ -44,6 +44,15 @@ impl Setup {
     /// With authentication, and this token of the operator.
     pub fn guarded(self) -> Setup {
         self.with("FLARE_AUTH_MODE", "token").with("FLARE_AUTH_OPERATOR_TOKEN", OPERATOR)
+    }
+
+    /// Runs a command with the same configuration, to its end.
+    pub async fn run(&self, words: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flare"));
+        let variables = self.variables.iter().map(|(name, value)| (name, value));
+        command.args(words).env_clear().envs(variables).current_dir(std::env::temp_dir());
+        let run = tokio::task::spawn_blocking(move || command.output().expect("the binary runs"));
+        run.await.expect("it ends")
     }
 
     /// Starts it.

@@ -103,14 +103,20 @@ pub fn validate(components: &Value, mut claims: Vec<Value>) -> Option<Vec<String
     Some(mistakes.map(|mistake| mistake.as_str().expect("a text").to_owned()).collect())
 }
 
-/// Runs schemathesis against the description at `url`, by the configuration in `folder`: whether it found nothing, and
-/// what it printed.
-pub fn schemathesis(folder: &str, url: &str, variables: &[(&str, &str)]) -> Option<(bool, String)> {
+/// Runs schemathesis against the description at `url`, by the configuration in `folder` and these words beyond it: whether it
+/// found nothing, and what it printed.
+pub fn schemathesis(
+    folder: &str,
+    url: &str,
+    words: &[&str],
+    variables: &[(&str, &str)],
+) -> Option<(bool, String)> {
     let python = installed()?;
     // It writes files where it runs.
     let directory = tempfile::tempdir().expect("a directory for the test");
     let output = Command::new(Path::new(python).with_file_name("schemathesis"))
         .args(["--config-file", &format!("{folder}/schemathesis.toml"), "run", url])
+        .args(words)
         .env("SCHEMATHESIS_HOOKS", "hooks")
         .env("PYTHONPATH", folder)
         .env("PYTHONDONTWRITEBYTECODE", "1")

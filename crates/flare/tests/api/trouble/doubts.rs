@@ -108,3 +108,47 @@ async fn what_comes_and_goes_after_flare_was_killed_is_not_told() {
     story.settled(&subscription).await;
     assert_eq!(told(&story).into_iter().find(|(_, document)| *document == thing(3)), None);
 }
+
+#[tokio::test]
+async fn what_a_passive_client_was_never_given_is_not_in_doubt_after_a_kill() {
+    if !store_is_durable() {
+        return;
+    }
+    let mut story = one_lane(Receiver::start().await).await;
+    let endpoint = json!({"url": story.receiver.url("/told")});
+    let subscription = story.subscribe(json!({"endpoint": endpoint, "mode": "passive"})).await;
+    let take = async |story: &Story| {
+        let path = format!("{subscription}/reserve?quantity=10");
+        let answer = story.api().send("POST", &path, &[], "").await.expect(200).json();
+        let messages = answer["messages"].as_array().expect("a list").clone();
+        let settled = messages.iter().map(|message| json!({"lease": message["lease"], "status": "success"}));
+        let settled = json!({"messages": settled.collect::<Vec<_>>()});
+        story.api().post(&format!("{subscription}/settle"), &settled).await.expect(200);
+        let told = |message: &serde_json::Value| {
+            let [action, document] =
+                ["action", "document"].map(|name| message[name].as_str().expect("a text"));
+            (action.to_owned(), document.to_owned())
+        };
+        messages.iter().map(told).collect::<Vec<_>>()
+    };
+    put(&story, 1, 1).await;
+    put(&story, 2, 1).await;
+    assert_eq!(take(&story).await, [line("create", 1), line("create", 2)]);
+    // What is sent on request may be in doubt; not any more, once that has ended.
+    put(&story, 2, 2).await;
+    let sent = story.command(&subscription, "deliver").await.expect(200).json();
+    assert_eq!(sent["delivered"], 1, "{sent}");
+    put(&story, 2, 3).await;
+    assert_eq!(take(&story).await, [line("update", 2)]);
+    put(&story, 1, 2).await;
+    put(&story, 3, 1).await;
+    story.api().remove(&thing(3)).await;
+    put(&story, 4, 1).await;
+    story.flare.restart().await;
+    let page = story.api().get(&format!("{subscription}/documents")).await.expect(200).json();
+    for entry in page["documents"].as_array().expect("a list") {
+        assert_ne!(entry["clientHas"], "unknown", "{entry}");
+    }
+    story.api().remove(&thing(4)).await;
+    assert_eq!(take(&story).await, [line("update", 1)], "it never had the others");
+}

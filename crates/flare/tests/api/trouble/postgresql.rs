@@ -1,7 +1,9 @@
 //! A node over PostgreSQL: what it answered outlives it, a server that is restarted underneath is waited for, and of two
 //! nodes on one schema that know nothing of each other only the one that started last writes.
 
-use serde_json::json;
+use std::process::Command;
+
+use serde_json::{Value, json};
 
 use crate::support::postgresql::{Server, fresh_schema, own_server, server};
 use crate::support::{Receiver, Setup, Story, document_url, left_out, store_is_durable, until};
@@ -92,4 +94,41 @@ async fn of_two_nodes_by_themselves_on_one_schema_the_one_that_started_first_end
     assert!(!answer.is_ok_and(|answer| answer.status == 202), "it is not the first one's to accept any more");
     assert_eq!(story.flare.ended().await.code(), Some(4));
     second.api().send("PUT", &put, &[], r#"{"rev":2}"#).await.expect(202);
+}
+
+#[tokio::test]
+async fn a_node_that_does_not_reach_its_store_says_so() {
+    let Some(server) = own_server() else { return without_server() };
+    let own = server.own.as_ref().expect("it was started here");
+    let story = Story::with(over(&server), Receiver::start().await).await;
+    story.put(1, 1).await;
+    let api = story.api();
+    api.get("/cluster/health?wait=green&timeout=20s").await.expect(200);
+    let status = |url: String| {
+        let flare = env!("CARGO_BIN_EXE_flare");
+        let output = Command::new(flare).args(["status", "--output", "json", "--url", &url]).output();
+        let output = output.expect("the binary runs");
+        let said: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        (output.status.code(), said)
+    };
+    let url = format!("http://{}", story.flare.addr());
+    let (code, said) = status(url.clone());
+    assert_eq!(
+        (code, &said["health"]["status"], &said["nodes"][0]["state"]),
+        (Some(0), &json!("green"), &json!("live"))
+    );
+    assert_eq!(said["status"]["documents"], 1);
+
+    own.stop();
+    let health = api.get("/cluster/health?wait=yellow&timeout=1ms").await.expect(408).json();
+    assert_eq!((&health["status"], &health["store"]["reachable"]), (&json!("red"), &json!(false)));
+    let reasons = health["reasons"].as_array().expect("a list");
+    assert!(reasons.iter().any(|reason| reason["code"] == "storeUnreachable"), "{health}");
+    let node = api.get("/status").await.expect(200).json();
+    assert_eq!((&node["cluster"]["status"], &node["documents"]), (&json!("red"), &json!(null)), "{node}");
+    let (code, said) = status(url);
+    assert_eq!((code, &said["health"]["status"]), (Some(1), &json!("red")), "{said}");
+    own.start();
+    api.get("/cluster/health?wait=green&timeout=20s").await.expect(200);
+    assert_eq!(api.get("/status").await.expect(200).json()["documents"], 1);
 }

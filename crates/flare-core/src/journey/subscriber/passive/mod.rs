@@ -20,6 +20,7 @@ use given::GivenToStreams;
 use message::Message;
 use reservation::Reservation;
 use stream::{Stream, StreamEvent};
+use token::Token;
 
 /// Bounds of passive mode.
 #[derive(Clone, Copy, Debug)]
@@ -54,10 +55,18 @@ impl Passive {
         drive.map_or(0, |drive| drive.room(in_flight))
     }
 
-    /// Whoever has left wants nothing any more.
-    pub fn forget_those_who_left(&mut self) {
-        self.reservations.retain(|reservation| !reservation.reply.is_closed());
+    /// Whoever has left wants nothing any more. Answers what was leased for them, and nobody has.
+    pub fn forget_those_who_left(&mut self) -> Vec<Token> {
+        let mut lost = Vec::new();
+        self.reservations.retain(|reservation| {
+            let left = reservation.reply.is_closed();
+            if left {
+                lost.extend(reservation.leased.iter().map(|message| message.token));
+            }
+            !left
+        });
         self.streams.retain(|stream| !stream.events.is_closed());
+        lost
     }
 
     /// Leases of a stream are durable: they go out, and are remembered, so many at most. Answers those that nobody takes.

@@ -1,4 +1,5 @@
-//! Someone who wants notifications of a passive subscription, and what it gets.
+//! Someone who wants notifications of a passive subscription, and what it gets: all that was accepted before it asked, up
+//! to its quantity. Lanes become readable one after the other, so what they have is gathered for a moment.
 
 use std::time::Duration;
 
@@ -15,8 +16,27 @@ pub struct Reservation {
     pub lease: Duration,
     /// Whether to wait when there is nothing.
     pub patient: bool,
+    /// Once there is something, and until then, by the monotonic clock: what is on its way from the store is waited for.
+    pub gathers_until: Duration,
+    /// What was leased for it so far. Nobody has it before it is handed over.
+    pub leased: Vec<Message>,
     /// Where they go.
     pub reply: oneshot::Sender<Result<Handout, AskRefused>>,
+}
+
+impl Reservation {
+    /// How many more it takes.
+    pub fn room(&self) -> usize {
+        self.quantity.saturating_sub(self.leased.len())
+    }
+
+    /// Whether it stays in line. `nothing`: there is nothing to take until something happens that is not under way.
+    pub fn waits(&self, nothing: bool, now: Duration) -> bool {
+        match self.leased.is_empty() {
+            true => self.patient || !nothing,
+            false => !nothing && now < self.gathers_until,
+        }
+    }
 }
 
 /// What a reservation gets. Dropped before it is [handed over](Receipt::handed_over), its leases go back at once.

@@ -25,6 +25,8 @@ async fn two_accounts() -> (Flare, Api, Api) {
 struct Estate {
     names: Vec<(&'static str, String)>,
     list: String,
+    /// What paths of consumers mean by `{id}`.
+    producer: String,
 }
 
 impl Estate {
@@ -45,7 +47,14 @@ impl Estate {
         let attempt = attempt.await;
         let replay = api.post(&format!("{path}/replay"), &json!({"scope": "all"})).await.expect(202).json();
         let token = id(api, "/tokens", &json!({"name": "theirs", "scopes": ["read"]})).await;
+        let polled = json!({
+            "source": {"type": "http.poll", "url": receiver.url("/polled")}, "payload": {"id": "id"},
+        });
+        let consumer = id(api, "/consumers", &polled).await;
+        let target = json!({"target": {"type": "http", "url": receiver.url("/passed-on/{id}")}});
+        let producer = id(api, &format!("/consumers/{consumer}/producers"), &target).await;
         let names = vec![
+            ("{cid}", consumer),
             ("{rid}", resource),
             ("{id}", subscription),
             ("{attempt}", attempt),
@@ -54,11 +63,15 @@ impl Estate {
             ("{url}", document_url(1)),
             ("{account}", "acme".to_owned()),
         ];
-        Estate { names, list }
+        Estate { names, list, producer }
     }
 
     fn real(&self, path: &str) -> String {
-        self.names.iter().fold(path.to_owned(), |path, (name, real)| path.replace(name, real))
+        let path = match path.starts_with("/consumers/") {
+            true => path.replace("{id}", &self.producer),
+            false => path.to_owned(),
+        };
+        self.names.iter().fold(path, |path, (name, real)| path.replace(name, real))
     }
 
     fn named(&self, wanted: &str) -> &str {
@@ -95,21 +108,25 @@ async fn whatever_another_account_has_is_not_there() {
         }
         tried += 1;
     }
-    assert!(tried > 25, "{tried}");
+    assert!(tried > 50, "{tried}");
     let explain = format!("/explain?document={}&subscription={}", document_url(1), estate.named("{id}"));
     other.get(&explain).await.refused(404, &[]);
     acme.get(&explain).await.expect(200);
     other.get("/accounts/acme").await.refused(403, &["operator"]);
 
-    for (path, plural) in [("/resources", "resources"), ("/subscriptions", "subscriptions")] {
+    for (path, plural) in
+        [("/resources", "resources"), ("/subscriptions", "subscriptions"), ("/consumers", "consumers")]
+    {
         let listed = other.get(path).await.expect(200).json();
         assert_eq!((&listed["pagination"]["total"], &listed[plural]), (&json!(0), &json!([])), "{path}");
         assert_eq!(acme.get(path).await.expect(200).json()["pagination"]["total"], 1, "{path}");
     }
     let status = other.get("/status").await.expect(200).json();
-    for count in ["resources", "subscriptions", "documents", "tombstones"] {
+    for count in ["resources", "subscriptions", "consumers", "documents", "tombstones"] {
         assert_eq!(status[count], 0, "{count}");
     }
+    assert!(status.get("units").is_none() && status.get("rates").is_none(), "they are of all accounts");
+    assert!(default.get("/status").await.expect(200).json()["units"]["total"].is_number());
     for path in ["/metrics", "/metrics/history"] {
         other.get(path).await.refused(403, &["default"]);
         default.get(path).await.expect(200);

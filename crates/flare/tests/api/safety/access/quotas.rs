@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::{id, tenant};
-use crate::support::{Api, Flare, Setup, document_url, minimal_resource};
+use crate::bridge::{page, poll_orders, until_status};
+use crate::support::{Api, Flare, Receiver, Setup, document_url, minimal_resource, until};
 
 async fn with_quotas(quotas: serde_json::Value) -> (Flare, Api) {
     let flare = Setup::default().guarded().start().await;
@@ -78,6 +79,13 @@ async fn documents_are_counted_and_those_that_are_there_may_change() {
     );
     assert!(told[1]["error"]["detail"].as_str().unwrap().contains("quota documents"), "{told:?}");
     assert_eq!(acme.remove(&document_url(1)).await, "deleted");
+    // What is there takes nothing of the room that there is, and what a line has made may change in the next.
+    let lines = line(2, 3) + &line(3, 3) + &line(6, 1) + &line(6, 2) + &line(7, 1);
+    let bulk = acme.send("POST", "/documents", &[], lines).await.expect(200);
+    let told = String::from_utf8_lossy(&bulk.body).into_owned();
+    let outcomes: Vec<bool> = told.lines().map(|line| line.contains("\"outcome\"")).collect();
+    assert_eq!(outcomes, [true, true, true, true, false], "{told}");
+    assert_eq!(acme.remove(&document_url(6)).await, "deleted");
     assert_eq!(put(4, 1).await.expect(202).header("flare-outcome"), "created");
     put(1, 9).await.refused(403, &["quota documents"]);
 }
@@ -101,4 +109,44 @@ async fn changes_come_at_their_rate() {
     assert!((5..=25).contains(&refused), "{refused}");
     tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
     assert_eq!(acme.put(&document_url("later"), &json!({"rev": 1})).await, "created");
+}
+
+/// An endpoint that lists so many orders.
+async fn orders(quantity: u32) -> Receiver {
+    let all: Vec<serde_json::Value> = (0..quantity).map(|number| json!({"id": number, "rev": 1})).collect();
+    let listed = json!({"orders": all});
+    Receiver::answering(move |_| page(None, &listed)).await
+}
+
+#[tokio::test]
+async fn what_a_consumer_feeds_counts_and_waits_until_there_is_room() {
+    let (flare, acme) = with_quotas(json!({"resources": 1, "documents": 3})).await;
+    let origin = orders(5).await;
+    let path = poll_orders(acme, &origin, json!({}), json!({})).await;
+    acme.post("/resources", &minimal_resource()).await.refused(403, &["quota resources"]);
+    let full = |status: &serde_json::Value| {
+        status["status"] == "failing"
+            && status["reason"].as_str().is_some_and(|why| why.contains("quota documents"))
+    };
+    until_status(acme, &path, "it stands still", full).await;
+    let operator = flare.operator();
+    let documents =
+        || async { operator.get("/accounts/acme").await.expect(200).json()["usage"]["documents"].clone() };
+    assert_eq!(documents().await, 3);
+    operator.patch("/accounts/acme", &json!({"quotas": {"documents": 10}})).await.expect(200);
+    until("the others are stored", || async { (documents().await == 5).then_some(()) }).await;
+    let status = until_status(acme, &path, "it goes on", |status| status["status"] == "active").await;
+    assert_eq!((&status["deadLetters"], &status["reason"]), (&json!(0), &json!(null)), "{status}");
+}
+
+#[tokio::test]
+async fn a_consumer_feeds_at_the_rate_of_its_account() {
+    let (_flare, acme) = with_quotas(json!({"changesPerSecond": 5})).await;
+    let origin = orders(20).await;
+    let began = std::time::Instant::now();
+    let path = poll_orders(acme, &origin, json!({"interval": "1h"}), json!({})).await;
+    let status = until_status(acme, &path, "all are stored", |status| status["accepted"] == 20).await;
+    // Five at once, and the others as they may.
+    assert!(began.elapsed() >= std::time::Duration::from_millis(2900), "{:?}", began.elapsed());
+    assert_eq!((&status["status"], origin.count()), (&json!("active"), 1), "{status}");
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::{id, tenant, token};
+use crate::bridge::{page, poll_orders};
 use crate::support::{Flare, OPERATOR, Receiver, Setup, document_url, minimal_resource, store_is_durable};
 
 #[tokio::test]
@@ -156,6 +157,45 @@ async fn a_token_of_one_subscription_sees_its_own_and_not_its_neighbours() {
     one.get(&format!("/resources/{other}")).await.refused(404, &[]);
     let put = one.send("PUT", "/documents/http://origin.test/things/1", &[], "{\"rev\":1}").await;
     put.refused(404, &[]);
+}
+
+#[tokio::test]
+async fn a_token_may_be_for_a_consumer_or_for_one_of_its_producers() {
+    let flare = Setup::default().guarded().start().await;
+    let (operator, origin) = (flare.operator(), Receiver::start().await);
+    origin.answer(|_| page(None, &json!({"orders": []})));
+    let consumer = poll_orders(operator, &origin, json!({}), json!({})).await;
+    let list = format!("{consumer}/producers");
+    let to = |name: &str| json!({"target": {"type": "http", "url": origin.url(&format!("/{name}/{{id}}"))}});
+    let (mine, theirs) = (id(operator, &list, &to("mine")).await, id(operator, &list, &to("theirs")).await);
+
+    let draft = json!({"name": "client", "scopes": ["read"], "subscriptions": [mine]});
+    let client = flare.api().with(&token(operator, draft).await);
+    client.get(&format!("{list}/{mine}/status")).await.expect(200);
+    client.get(&format!("{list}/{theirs}")).await.refused(404, &[&theirs]);
+    assert_eq!(client.get(&list).await.expect(200).json()["pagination"]["total"], 1);
+    for what in ["dead-letters", "status"] {
+        // Of the consumer: they tell of what its other producers pass on.
+        client.get(&format!("{consumer}/{what}")).await.refused(403, &["limited", "producers"]);
+    }
+
+    let form = format!("token={}", client.token().expect("it has one"));
+    let own = [("sec-fetch-site", "same-origin")];
+    let cookie = flare.api().send("POST", "/ui/sign-in", &own, form).await.expect(303);
+    let cookie = cookie.header("set-cookie").split(';').next().unwrap_or_default().to_owned();
+    for (page, status) in [("", 403), ("/producers", 200)] {
+        let path = format!("/ui{consumer}{page}");
+        flare.api().send("GET", &path, &[("cookie", &cookie)], "").await.expect(status);
+    }
+
+    let whole = consumer.rsplit('/').next().expect("its id");
+    let draft = json!({"name": "team", "scopes": ["read"], "resources": [whole]});
+    let team = flare.api().with(&token(operator, draft).await);
+    assert_eq!(team.get(&list).await.expect(200).json()["pagination"]["total"], 2);
+    team.get(&format!("{consumer}/dead-letters")).await.expect(200);
+    team.get("/audit").await.refused(403, &["limited"]);
+    let unknown = json!({"name": "none", "scopes": ["read"], "resources": ["con_none"]});
+    operator.post("/tokens", &unknown).await.refused(400, &["resources", "no consumer con_none"]);
 }
 
 #[tokio::test]
