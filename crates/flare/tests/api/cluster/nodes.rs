@@ -87,7 +87,7 @@ impl Nodes {
             receiver: Receiver::start().await,
             resource: String::new(),
             ways: BTreeMap::new(),
-            store: server.url.clone(),
+            store: server().expect("it is there, see above").url.clone(),
             setup,
             _etcd: etcd,
         };
