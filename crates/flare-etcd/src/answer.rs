@@ -14,6 +14,11 @@ fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     text.parse().map_err(serde::de::Error::custom)
 }
 
+fn signed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+    let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+    text.parse().map_err(serde::de::Error::custom)
+}
+
 fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
     let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
     STANDARD.decode(text.as_bytes()).map_err(serde::de::Error::custom)
@@ -67,6 +72,16 @@ pub struct Granted {
     pub id: u64,
     #[serde(rename = "TTL", deserialize_with = "number")]
     pub ttl: u64,
+}
+
+/// How long a lease lasts yet.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Left {
+    #[serde(rename = "TTL", deserialize_with = "signed")]
+    pub ttl: i64,
+    #[serde(rename = "grantedTTL", deserialize_with = "signed")]
+    pub granted: i64,
 }
 
 /// An element of a stream.

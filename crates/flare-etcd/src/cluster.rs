@@ -111,6 +111,19 @@ impl Cluster for Etcd {
         }
     }
 
+    async fn left(&self, session: &SessionId) -> Result<Option<Duration>> {
+        let operation = "cluster.left";
+        let asked = json!({"ID": session.as_str()});
+        let answer = self.gateway.call(operation, "/v3/lease/timetolive", &asked, Effect::Reads).await;
+        let left: answer::Left = match answer {
+            Err(Failure::NoLease) => return Ok(None),
+            answer => answer.map_err(|failure| failure.into_error(operation))?,
+        };
+        // Whole seconds, rounded down; below zero: it is over.
+        let seconds = u64::try_from(left.ttl).ok();
+        Ok(seconds.filter(|_| left.granted > 0).map(|seconds| Duration::from_secs(seconds + 1)))
+    }
+
     async fn put_if_absent(&self, key: &str, value: Bytes, session: Option<&SessionId>) -> Result<Version> {
         let operation = "cluster.put_if_absent";
         let name = encoded(self.key(key));

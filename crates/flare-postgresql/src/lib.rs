@@ -175,10 +175,19 @@ impl Postgresql {
     /// The coordinator and the doorbell of the cluster of this name, in the same schema. Each call is another participant; what
     /// it does in the background ends with the last clone.
     pub fn coordination(&self, name: &str) -> Coordination {
-        let Coordinating { connector, runner, schema, poll_interval, connect_timeout, ping } =
+        let Coordinating { connector, runner, renewing, schema, poll_interval, connect_timeout, ping } =
             self.coordinating.clone();
         let name = name.to_owned();
-        Coordination::start(Parts { connector, runner, schema, name, poll_interval, connect_timeout, ping })
+        Coordination::start(Parts {
+            connector,
+            runner,
+            renewing,
+            schema,
+            name,
+            poll_interval,
+            connect_timeout,
+            ping,
+        })
     }
 
     /// Ends the connections. What is under way may be written, or may not; a second call finds nothing to do.
@@ -200,6 +209,7 @@ impl Drop for Postgresql {
 struct Coordinating {
     connector: Arc<Connector>,
     runner: Runner,
+    renewing: Runner,
     schema: String,
     poll_interval: Duration,
     connect_timeout: Duration,
@@ -215,6 +225,9 @@ const FEW: usize = 8;
 /// How many connections are for nobody but those who coordinate, beside the one that listens.
 const COORDINATE: usize = 2;
 
+/// And for nothing but keeping the node's own session: a renewal does not stand behind a thousand claims.
+const RENEW: usize = 1;
+
 async fn start(options: Options, handle: tokio::runtime::Handle) -> Result<(Engine, Coordinating)> {
     let connector = Arc::new(Connector::new(Way::of(&options)?, handle.clone()));
     let session = connector.connect().await?;
@@ -223,16 +236,19 @@ async fn start(options: Options, handle: tokio::runtime::Handle) -> Result<(Engi
         connector.expect_timeline(begun.timeline);
     }
     drop(session);
-    let apart = options.coordinates && options.connections >= FEW;
-    let kept = usize::from(options.coordinates) + if apart { COORDINATE } else { 0 };
+    let needed = options.committers + COORDINATE + RENEW + 2;
+    let apart = options.coordinates && options.connections >= FEW && options.connections > needed;
+    let kept = usize::from(options.coordinates) + if apart { COORDINATE + RENEW } else { 0 };
     let sessions = options.connections.saturating_sub(options.committers + 1 + kept).max(1);
     let pool = Arc::new(Pool::new(connector.clone(), sessions));
     let runner = Runner { handle: handle.clone(), pool: pool.clone() };
     // A renewal does not wait for whoever reads much.
-    let others = if apart { Arc::new(Pool::new(connector.clone(), COORDINATE)) } else { pool.clone() };
+    let own = |sessions| if apart { Arc::new(Pool::new(connector.clone(), sessions)) } else { pool.clone() };
+    let (others, renewing) = (own(COORDINATE), own(RENEW));
     let coordinating = Coordinating {
         connector: connector.clone(),
         runner: Runner { handle: handle.clone(), pool: others },
+        renewing: Runner { handle: handle.clone(), pool: renewing },
         schema: options.schema,
         poll_interval: options.poll_interval,
         connect_timeout: options.connect_timeout,

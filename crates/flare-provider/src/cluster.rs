@@ -69,6 +69,10 @@ pub trait Cluster: Send + Sync {
     /// Ends a session, and its keys with it, as one. One that has ended is fine. `Fenced` when it is another owner's.
     async fn end(&self, session: &SessionId, owner: &str) -> Result<()>;
 
+    /// For how long a session lasts yet if it is not renewed, by the clock of the coordinator, and rounded up; nothing when it is
+    /// over. For people to look at: nobody acts by the session of another.
+    async fn left(&self, session: &SessionId) -> Result<Option<Duration>>;
+
     /// Creates a key, in a session or on its own, and answers its version. Of many who try at once one succeeds.
     /// [`Conflict::Taken`](crate::Conflict::Taken) when the key is there, also with this very value: whoever repeats after
     /// `Unknown` lists first and knows its own by the session and the value. `Fenced` when the session has ended, at whatever moment

@@ -152,15 +152,18 @@ fn join(link: Link, clock: &Arc<dyn Clock>, store: &Store) -> Membership {
         started_at: clock.now(),
         load: Load::default(),
         gives_back: false,
+        clock: None,
+        trouble: None,
     };
     let (member, driver, orders) = Member::join(Joining {
         settings,
         name: "simulated".to_owned(),
         record,
+        aside: cluster.clone(),
         cluster,
         ledger: store.ledger.clone(),
         clock: clock.clone(),
         tenancy: Arc::new(tenancy),
     });
-    Membership { member, driver, orders, lost, doorbell: Some(doorbell), poll }
+    Membership { member, driver, apart: false, orders, lost, doorbell: Some(doorbell), poll }
 }

@@ -68,18 +68,19 @@ impl Event {
         dice.weighted(&Event::choices(coordinator, may_promote))
     }
 
-    /// Whether a node loses all its units by it. One that reaches its coordinator keeps them, also where the store is away.
-    pub fn loses_units(self, coordinator: Coordinator) -> bool {
+    /// Whether a node loses all its units by it. One that reaches its coordinator gives them up when it has not reached the store for two
+    /// leases.
+    pub fn loses_units(self) -> bool {
         match self {
-            Event::CutStore => coordinator == Coordinator::Postgresql,
             Event::CutOthers | Event::RestartStore | Event::Promote => false,
             _ => true,
         }
     }
 
     /// How soon all units of the node have to run elsewhere.
-    pub fn bound(self, lease: Duration) -> Duration {
+    pub fn bound(self, lease: Duration, coordinator: Coordinator) -> Duration {
         match self {
+            Event::CutStore if coordinator == Coordinator::Etcd => lease * 3,
             Event::Stop => Duration::from_secs(2),
             _ => lease * 2,
         }

@@ -37,7 +37,7 @@ impl Round {
         dice: &mut Dice,
     ) -> anyhow::Result<Round> {
         let repeated = stage.clients.accounts().repeated;
-        let bound = event.bound(LEASE);
+        let bound = event.bound(LEASE, coordinator);
         let mut round =
             Round { event, node: None, took: None, bound, repeated: 0, late: None, wrong: Vec::new() };
         if event.disturbs() {
@@ -51,7 +51,7 @@ impl Round {
                     _ => dice.below(stage.nodes.len() as u64) as usize,
                 };
                 round.node = Some(stage.nodes[node].name.clone());
-                round.hurt(stage, node, coordinator).await?;
+                round.hurt(stage, node).await?;
             }
         }
         if let Err(error) = stage.until_green().await {
@@ -74,7 +74,7 @@ impl Round {
     }
 
     /// Does it to a node, looks, and makes up for it.
-    async fn hurt(&mut self, stage: &mut Stage, node: usize, coordinator: Coordinator) -> anyhow::Result<()> {
+    async fn hurt(&mut self, stage: &mut Stage, node: usize) -> anyhow::Result<()> {
         let began = Instant::now();
         let network = stage.network.clone();
         let place = Place::Node(node);
@@ -101,7 +101,7 @@ impl Round {
             }
             Event::RestartStore | Event::Promote => {}
         }
-        if self.event.loses_units(coordinator) {
+        if self.event.loses_units() {
             // Longer than is allowed, to say by how much.
             self.took = stage.until_elsewhere(node, LEASE * 6).await;
             self.judge("until its units ran elsewhere");
@@ -111,7 +111,7 @@ impl Round {
         self.make_up(stage, node).await
     }
 
-    /// Nothing may move while nodes do not reach each other, or one does not reach the store.
+    /// Nothing may move while nodes do not reach each other.
     async fn must_stay(&mut self, stage: &Stage, began: Instant) -> anyhow::Result<()> {
         let before = stage.store.ask("SELECT sum(epoch) FROM flare.feeds")?;
         tokio::time::sleep((LEASE * 2).saturating_sub(began.elapsed())).await;

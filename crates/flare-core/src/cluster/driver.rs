@@ -10,7 +10,7 @@ use flare_provider::Seen as Noticed;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::cluster::asking::Asker;
 use crate::cluster::seen::Seen;
@@ -78,6 +78,30 @@ impl Driver {
             asked: FuturesUnordered::new(),
             rerouting: Vec::new(),
         }
+    }
+
+    /// The same on a thread of its own: a renewal does not wait for what the API is asked, however long that takes. Dropped
+    /// midway, the thread ends.
+    pub async fn run_apart(self) -> std::io::Result<Exit> {
+        let (mut tell, told) = oneshot::channel();
+        let run = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = match runtime {
+                Ok(runtime) => runtime,
+                Err(error) => return tracing::error!(%error, "nothing can be waited for"),
+            };
+            let exit = runtime.block_on(async {
+                tokio::select! {
+                    exit = self.run() => Some(exit),
+                    () = tell.closed() => None,
+                }
+            });
+            if let Some(exit) = exit {
+                let _nobody_waits = tell.send(exit);
+            }
+        };
+        std::thread::Builder::new().name("flare-cluster".to_owned()).spawn(run)?;
+        told.await.map_err(|_| std::io::Error::other("the thread that lives in the cluster has ended"))
     }
 
     /// Lives until the node is out of the cluster for good; says why.

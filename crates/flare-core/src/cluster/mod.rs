@@ -16,14 +16,14 @@ use std::time::Duration;
 use flare_model::cluster::keys::{self, NodeRecord};
 use flare_model::cluster::life::{Claim, Event, Existing, Settings};
 use flare_model::cluster::plan::{Command, Plan, Refusal};
-use flare_model::cluster::{NodeId, Reason, UnitId};
+use flare_model::cluster::{NodeId, Reason, SessionId, UnitId};
 use flare_provider::{Cluster, Ledger, ProviderError};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use asking::Asker;
 pub use driver::{Driver, Order};
-pub use seen::{Alone, Gone, Seen, Unsettled};
+pub use seen::{Alone, Gone, Seen, Skew, Unsettled};
 
 use crate::door::Clock;
 use crate::journey::Tenancy;
@@ -49,6 +49,8 @@ pub struct Joining {
     pub record: NodeRecord,
     /// The coordinator.
     pub cluster: Arc<dyn Cluster>,
+    /// The same for whoever else asks it something.
+    pub aside: Arc<dyn Cluster>,
     /// Who gives out epochs.
     pub ledger: Arc<dyn Ledger>,
     /// The time.
@@ -91,7 +93,8 @@ pub struct Member {
     moves: [AtomicU64; REASONS.len()],
     words: mpsc::UnboundedSender<Word>,
     record: Mutex<NodeRecord>,
-    asker: Arc<Asker>,
+    /// For whoever asks beside the driver.
+    aside: Arc<Asker>,
     seen: watch::Receiver<Arc<Seen>>,
 }
 
@@ -104,7 +107,11 @@ impl Member {
         let (publish, seen) = watch::channel(Arc::default());
         let owner = joining.settings.node.to_string();
         let (cluster, ledger) = (joining.cluster.clone(), joining.ledger.clone());
-        let asker = Arc::new(Asker::new(cluster, ledger, owner, &joining.name, joining.settings.renew));
+        let asker = |cluster| {
+            let (ledger, owner) = (ledger.clone(), owner.clone());
+            Arc::new(Asker::new(cluster, ledger, owner, &joining.name, joining.settings.renew))
+        };
+        let (aside, asker) = (asker(joining.aside.clone()), asker(cluster));
         let member = Member {
             settings: joining.settings.clone(),
             name: joining.name.clone(),
@@ -112,7 +119,7 @@ impl Member {
             moves: Default::default(),
             words: words.clone(),
             record: Mutex::new(joining.record.clone()),
-            asker: asker.clone(),
+            aside,
             seen,
         };
         (Arc::new(member), Driver::new(joining, asker, words, told, orders, publish), obeyed)
@@ -142,12 +149,13 @@ impl Member {
 
     /// Who has the parts of what a unit is a part of, as the coordinator has it now.
     pub async fn claims_beside(&self, unit: &UnitId) -> Result<BTreeMap<UnitId, Claim>, ProviderError> {
-        Ok(self.asker.list_below(&keys::of_claims_beside(unit)).await?.claims)
+        Ok(self.aside.list_below(&keys::of_claims_beside(unit)).await?.claims)
     }
 
-    /// Whether the coordinator answers.
-    pub fn coordinator(&self) -> &dyn Cluster {
-        self.asker.cluster()
+    /// How long a session lasts yet, as the coordinator has it; nothing where that is not said in time.
+    pub async fn left(&self, session: &SessionId, patience: Duration) -> Option<Duration> {
+        let left = tokio::time::timeout(patience, self.aside.cluster().left(session));
+        left.await.ok()?.ok()?
     }
 
     /// The catalog has these units.

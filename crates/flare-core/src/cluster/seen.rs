@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use flare_model::cluster::keys::{self, Assignment, AssignmentPart, NodeRecord, PROTOCOL};
+use flare_model::cluster::keys::{self, Assignment, AssignmentPart, NodeRecord, PROTOCOL, Trouble};
 use flare_model::cluster::life::{Claim, Existing, Life, Membership, Registered, Snapshot, Tenure};
 use flare_model::cluster::plan::{Effective, Node, Unit, View};
 use flare_model::cluster::{NodeId, NodeState, SessionId, UnitId, UnitState, Version};
@@ -12,6 +12,9 @@ use flare_model::time::Timestamp;
 
 /// A node that is gone is remembered for so long.
 const REMEMBERED: Duration = Duration::from_secs(3600);
+
+/// Clocks may be off by so much before somebody should look.
+const TOLERATED: Duration = Duration::from_secs(5);
 
 /// What is known of the cluster.
 #[derive(Clone, Default)]
@@ -36,8 +39,14 @@ pub struct Seen {
     pub deadline: Option<Duration>,
     /// Since when there is no leader.
     pub leaderless_since: Option<Duration>,
+    /// What keeps this node from working, as it said last.
+    pub trouble: Option<Trouble>,
+    /// Nodes that say that they do not work, or may not, each since when.
+    pub troubled: BTreeMap<NodeId, Duration>,
     /// Since when a node hands its units over.
     pub draining_since: Option<Duration>,
+    /// Nodes whose wall clock is surely off from this one's.
+    pub skewed: BTreeMap<NodeId, Skew>,
     /// Since when two versions of Flare run.
     pub mixed_since: Option<Duration>,
     /// Units that do not run where they should, each since when.
@@ -75,6 +84,15 @@ pub struct Unsettled {
     pub state: UnitState,
 }
 
+/// A wall clock that is off. For people: nothing is decided by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Skew {
+    /// Ahead of the one here by so much at least, in milliseconds; behind, if it is negative.
+    pub millis: i64,
+    /// Since when that is known.
+    pub since: Duration,
+}
+
 /// A node that is gone.
 #[derive(Clone, Debug)]
 pub struct Gone {
@@ -86,6 +104,16 @@ pub struct Gone {
     pub since: Duration,
     /// It had said that it would leave.
     pub left: bool,
+}
+
+/// By how much a clock is surely ahead that told this between an earlier moment and now, or behind: a list that came late makes nobody
+/// wrong.
+fn surely_off(told: i64, earlier: Option<i64>, now: i64) -> i64 {
+    match earlier {
+        _ if told > now => told - now,
+        Some(earlier) if told < earlier => told - earlier,
+        _ => 0,
+    }
 }
 
 impl Seen {
@@ -200,7 +228,7 @@ impl Seen {
 
     /// Takes over what the life of the node says by now.
     pub(super) fn follow(&mut self, life: &Life, now: Duration, wall: Timestamp, lease: Duration) {
-        self.leads = life.leads();
+        (self.leads, self.trouble) = (life.leads(), life.trouble());
         (self.session, self.deadline) = match life.membership() {
             Membership::In(sitting) => (Some(sitting.session.clone()), Some(sitting.deadline)),
             _ => (None, None),
@@ -217,6 +245,7 @@ impl Seen {
         if !same && let Some(listed) = listed {
             self.remember_gone(listed, now, wall);
             self.look_at_nodes(listed, now);
+            self.look_at_clocks(listed, now, wall);
             self.snapshot = Some(listed.clone());
             self.listed_at = Some((now, wall));
         }
@@ -236,9 +265,35 @@ impl Seen {
     fn look_at_nodes(&mut self, listed: &Snapshot, now: Duration) {
         let records = || listed.nodes.values().map(|found| &found.record);
         let drains = records().any(|record| record.state == NodeState::Draining);
+        let troubled = listed.nodes.iter().filter(|(_, found)| found.record.trouble.is_some());
+        let since = |id: &NodeId| self.troubled.get(id).copied().unwrap_or(now);
+        self.troubled = troubled.map(|(id, _)| (id.clone(), since(id))).collect();
         self.draining_since = drains.then(|| self.draining_since.unwrap_or(now));
         let versions: BTreeSet<&str> = records().map(|record| record.version.as_str()).collect();
         self.mixed_since = (versions.len() > 1).then(|| self.mixed_since.unwrap_or(now));
+    }
+
+    /// What others wrote of their clocks since the last list they wrote between that and now.
+    fn look_at_clocks(&mut self, listed: &Snapshot, now: Duration, wall: Timestamp) {
+        let earlier = self.listed_at.map(|(at, then)| {
+            let ago = now.saturating_sub(at).as_millis() as i64;
+            then.millis().min(wall.millis() - ago)
+        });
+        self.skewed.retain(|id, _| listed.nodes.contains_key(id));
+        for (id, found) in &listed.nodes {
+            let before = self.snapshot.as_ref().and_then(|before| before.nodes.get(id));
+            let Some(told) = found.record.clock.filter(|_| found.session != self.session) else { continue };
+            if before.is_some_and(|before| before.record.clock == Some(told)) {
+                continue;
+            }
+            let millis = surely_off(told.millis(), earlier.filter(|_| before.is_some()), wall.millis());
+            if millis.unsigned_abs() < TOLERATED.as_millis() as u64 {
+                self.skewed.remove(id);
+            } else {
+                let since = self.skewed.get(id).map_or(now, |known| known.since);
+                self.skewed.insert(id.clone(), Skew { millis, since });
+            }
+        }
     }
 
     fn remember_gone(&mut self, listed: &Snapshot, now: Duration, wall: Timestamp) {
@@ -268,5 +323,42 @@ impl Seen {
             }
         }
         self.unsettled = Arc::new(unsettled);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(clock: i64) -> Arc<Snapshot> {
+        let record = format!(
+            r#"{{"protocol":1,"address":"","state":"live","weight":1,"eligible":true,"version":"","sha":"",
+             "startedAt":"2026-01-01T00:00:00Z","clock":"{}"}}"#,
+            Timestamp::from_millis(clock)
+        );
+        let record: NodeRecord = serde_json::from_str(&record).expect("a record");
+        let mut snapshot = Snapshot::default();
+        let session = Some(SessionId::new("theirs"));
+        snapshot.nodes.insert(NodeId::new("b"), Registered { record, version: Version(1), session });
+        Arc::new(snapshot)
+    }
+
+    #[test]
+    fn a_clock_that_is_off_is_known_by_what_it_said_between_two_lists() {
+        let mut seen = Seen::default();
+        let mut look = |second: u64, clock: i64| {
+            let (now, wall) = (Duration::from_secs(second), Timestamp::from_millis(second as i64 * 1000));
+            let snapshot = listed(clock);
+            seen.look_at_clocks(&snapshot, now, wall);
+            (seen.snapshot, seen.listed_at) = (Some(snapshot), Some((now, wall)));
+            seen.skewed.get(&NodeId::new("b")).map(|skew| (skew.millis, skew.since.as_secs()))
+        };
+        assert_eq!(look(100, 10_000), None, "nobody knows when it was written");
+        assert_eq!(look(160, 104_000), None, "it may have been written long before this list");
+        assert_eq!(look(165, 172_000), Some((7_000, 165)), "it says what is yet to come");
+        assert_eq!(look(170, 172_000), Some((7_000, 165)), "it said nothing since");
+        assert_eq!(look(175, 190_000), Some((15_000, 165)));
+        assert_eq!(look(180, 168_000), Some((-7_000, 165)), "behind what it was at the last list");
+        assert_eq!(look(185, 182_000), None);
     }
 }

@@ -16,6 +16,7 @@ mod merge;
 pub mod passive;
 mod permits;
 mod plan;
+mod pulse;
 mod reading;
 mod rearrange;
 mod report;
@@ -47,6 +48,7 @@ pub use asking::notable::{Notable, NotableOnes};
 pub use asking::progress::{Lagging, Progress};
 pub use connection::{Dialler, Hands, Pipe, ReadLimits};
 pub use plan::Plan;
+pub use pulse::Pulse;
 pub use rearrange::Reopened;
 pub use report::{Event, Report};
 pub use sending::trial::{Trial, Tried};
@@ -84,6 +86,11 @@ pub struct Journey {
     threads: Vec<mpsc::Sender<Command>>,
     handles: parking_lot::Mutex<Vec<Running>>,
     homes: Homes,
+    pulses: Vec<Arc<Pulse>>,
+    /// Lanes that were cut on threads that do not answer. Bound: the lanes that those have.
+    unheard: parking_lot::Mutex<Vec<(usize, SubscriptionNumber, Vec<u8>)>>,
+    /// What the cluster allows the node, if it is in one.
+    tenancy: Option<Arc<Tenancy>>,
     report: Report,
     tails: Arc<Tails>,
     observe: Arc<Observe>,
@@ -109,6 +116,7 @@ impl Journey {
         plan.store.documents.watch(tails.clone());
         let mut threads = Vec::new();
         let mut handles = Vec::new();
+        let pulses: Vec<Arc<Pulse>> = (0..plan.threads).map(|_| Arc::default()).collect();
         for (index, bell) in bells.into_iter().enumerate() {
             let (sender, commands) = mpsc::channel(COMMANDS);
             let tools = Arc::new(Tools {
@@ -122,6 +130,7 @@ impl Journey {
                 ledger: plan.store.ledger.clone(),
                 dialler: plan.dialler.clone(),
                 tenancy: plan.tenancy.clone(),
+                pulse: pulses[index].clone(),
                 read_limits: plan.read_limits,
                 limits: plan.limits,
                 caps: caps.clone(),
@@ -139,12 +148,17 @@ impl Journey {
         let handles = parking_lot::Mutex::new(handles);
         let homes = Homes::default();
         let offset = AtomicI64::new(steps::offset(&*plan.clock));
+        let (report, tenancy) = (plan.report, plan.tenancy);
+        let unheard = parking_lot::Mutex::default();
         let handing_over = tokio::sync::RwLock::default();
         Ok(Journey {
             threads,
             handles,
             homes,
-            report: plan.report,
+            pulses,
+            unheard,
+            tenancy,
+            report,
             tails,
             observe,
             epoch,
@@ -166,6 +180,11 @@ impl Journey {
     /// How many delivery threads there are.
     pub fn threads(&self) -> usize {
         self.threads.len()
+    }
+
+    /// What delivery threads let others see of themselves.
+    pub fn pulses(&self) -> &[Arc<Pulse>] {
+        &self.pulses
     }
 
     /// Whether a subscription was handed to its threads.

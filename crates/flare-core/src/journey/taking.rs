@@ -65,8 +65,18 @@ impl Journey {
     }
 
     /// Finishes what is in flight of some lanes, makes durable what is known of them, and lets them go. Returns when they
-    /// are gone; at once where they are not here.
+    /// are gone; at once where they are not here. What a thread has that was silenced meanwhile is cut.
     pub async fn close(&self, compiled: &Arc<Compiled>, lanes: &[u8]) {
+        let Some(home) = self.homes.of(compiled.number) else { return };
+        let threads: Vec<usize> = by_thread(&home, lanes).into_iter().map(|(thread, _)| thread).collect();
+        tokio::select! {
+            biased;
+            () = self.finish(compiled, lanes) => {}
+            () = self.until_silenced(&threads) => self.cut(compiled, lanes).await,
+        }
+    }
+
+    async fn finish(&self, compiled: &Arc<Compiled>, lanes: &[u8]) {
         let number = compiled.number;
         let Some(home) = self.homes.of(number) else { return };
         let mut drained = Vec::new();
@@ -96,20 +106,75 @@ impl Journey {
         self.let_go(compiled, &home, lanes).await;
     }
 
-    /// Stops some lanes at once: what is open is cut off, and nothing more is written. Returns when nothing of them runs.
+    /// Stops some lanes at once: what is open is cut off, and nothing more is written. Returns when nothing of them runs; of a thread
+    /// that was silenced nothing begins, and it hears of this when it goes on.
     pub async fn cut(&self, compiled: &Arc<Compiled>, lanes: &[u8]) {
         let number = compiled.number;
         let Some(home) = self.homes.of(number) else { return };
         // Not behind the gate: whoever drains these lanes may hold it, and waits for what is cut here.
+        let mut silenced = false;
         for (thread, lanes) in by_thread(&home, lanes) {
+            let (one, (reply, cut)) = ([thread], oneshot::channel());
+            let told = async {
+                let _ = self.threads[thread].send(Command::Cut(number, lanes.clone(), reply)).await;
+                let _ = cut.await;
+            };
+            tokio::select! {
+                biased;
+                () = told => {}
+                () = self.until_silenced(&one) => {
+                    // It may have been told already, and is told again before it may begin anything.
+                    self.unheard.lock().push((thread, number, lanes));
+                    silenced = true;
+                }
+            }
+        }
+        // Whoever asks a silenced thread something holds the gate, for as long as that does not answer.
+        let _gate = match silenced {
+            true => home.gate.try_write().ok(),
+            false => Some(home.gate.write().await),
+        };
+        if self.homes.is_of(number, &home) {
+            self.let_go(compiled, &home, lanes).await;
+        }
+    }
+
+    async fn until_silenced(&self, threads: &[usize]) {
+        match &self.tenancy {
+            Some(tenancy) => tenancy.until_silenced(threads).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Asks a delivery thread whether it is at work; nothing, if it has so much to do that it cannot be asked.
+    pub fn ask_to_answer(&self, thread: usize) -> Option<oneshot::Receiver<()>> {
+        let (reply, answer) = oneshot::channel();
+        self.threads[thread].try_send(Command::Answer(reply)).ok().map(|()| answer)
+    }
+
+    /// A thread that was silenced answers: it hears what was cut meanwhile, and may begin something again.
+    pub async fn hear_again(&self, thread: usize) {
+        loop {
+            let next = {
+                let mut unheard = self.unheard.lock();
+                let at = unheard.iter().position(|(silenced, ..)| *silenced == thread);
+                if let (None, Some(tenancy)) = (at, &self.tenancy) {
+                    // Whoever cuts from now on is heard himself.
+                    tenancy.unsilence(thread);
+                }
+                at.map(|at| unheard.swap_remove(at))
+            };
+            let Some((_, number, lanes)) = next else { return };
             let (reply, cut) = oneshot::channel();
             let _ = self.threads[thread].send(Command::Cut(number, lanes, reply)).await;
             let _ = cut.await;
         }
-        let _gate = home.gate.write().await;
-        if self.homes.is_of(number, &home) {
-            self.let_go(compiled, &home, lanes).await;
-        }
+    }
+
+    /// Whether a delivery thread has some of these lanes.
+    pub fn has_lanes_of(&self, thread: usize, number: SubscriptionNumber, lanes: &[u8]) -> bool {
+        let home = self.homes.of(number);
+        home.is_some_and(|home| lanes.iter().any(|lane| home.thread_of(*lane) == Some(thread)))
     }
 
     /// Lanes are gone from their threads; the caller has the gate.

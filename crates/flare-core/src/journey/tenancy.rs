@@ -29,6 +29,10 @@ pub struct Tenancy {
     acts_until: AtomicU64,
     /// The same for the end of the lease itself.
     deadline: AtomicU64,
+    /// Delivery threads that do not answer, a bit each: there are 64 at most.
+    silenced: AtomicU64,
+    /// Rung when there is one more.
+    silence: Notify,
     /// Lanes that this node has written, for the others to look at. Bound: each lane once.
     moved: Mutex<BTreeMap<LaneId, Seq>>,
     moves: Notify,
@@ -55,6 +59,8 @@ impl Tenancy {
         let tenancy = Tenancy {
             acts_until: zero(),
             deadline: zero(),
+            silenced: zero(),
+            silence: Notify::new(),
             moved: Mutex::default(),
             moves: Notify::new(),
             gaps: Mutex::default(),
@@ -75,9 +81,36 @@ impl Tenancy {
         self.deadline.store(millis(deadline), Ordering::Release);
     }
 
-    /// Whether something may begin at this moment.
-    pub fn holds(&self, now: Duration) -> bool {
-        now.as_millis() < u128::from(self.acts_until.load(Ordering::Acquire))
+    /// Whether a delivery thread may begin something at this moment.
+    pub fn holds(&self, now: Duration, thread: usize) -> bool {
+        now.as_millis() < u128::from(self.acts_until.load(Ordering::Acquire)) && !self.is_silenced(thread)
+    }
+
+    /// A delivery thread does not answer: what it has may be given to others, and when it goes on it begins nothing.
+    pub fn silence(&self, thread: usize) {
+        self.silenced.fetch_or(1 << thread, Ordering::AcqRel);
+        self.silence.notify_waiters();
+    }
+
+    /// It answers, and knows what was taken from it.
+    pub fn unsilence(&self, thread: usize) {
+        self.silenced.fetch_and(!(1 << thread), Ordering::AcqRel);
+    }
+
+    /// Whether a delivery thread was silenced.
+    pub fn is_silenced(&self, thread: usize) -> bool {
+        self.silenced.load(Ordering::Acquire) & (1 << thread) != 0
+    }
+
+    /// Returns once one of these delivery threads was silenced.
+    pub async fn until_silenced(&self, threads: &[usize]) {
+        loop {
+            let silence = self.silence.notified();
+            if threads.iter().any(|thread| self.is_silenced(*thread)) {
+                return;
+            }
+            silence.await;
+        }
     }
 
     /// Attempts are cut off.

@@ -27,7 +27,7 @@ use crate::observe::History;
 use crate::observe::count::Traffic;
 use crate::operations::catalog::changes::Changes;
 use crate::operations::catalog::shards::Rearrangements;
-use crate::operations::cluster::{Announced, Busy, House, Lines, Membership, Orders, Ringing};
+use crate::operations::cluster::{Announced, Busy, House, Lines, Membership, Orders, Ringing, StoreSeen};
 use crate::operations::consumers::Consuming;
 use crate::operations::housekeeping::behind::Behind;
 use crate::operations::housekeeping::notices::{Notice, Notices};
@@ -194,6 +194,8 @@ pub struct App {
     pub(super) draining: AtomicBool,
     /// How busy the node is.
     pub(super) busy: Busy,
+    /// Since when the store does not answer.
+    pub(super) store_seen: StoreSeen,
     /// How other nodes are spoken to.
     pub(super) lines: Lines,
     /// Cancelled when the node has left its cluster.
@@ -252,10 +254,10 @@ impl App {
         let (rearrangements, rearranged) = Rearrangements::new();
         let (mut member, mut ringing, mut orders) = (None, None, None);
         if let Some(joined) = parts.membership {
-            let Membership { member: joined_as, driver, orders: given, lost, doorbell, poll } = joined;
+            let Membership { member: joined_as, driver, apart, orders: given, lost, doorbell, poll } = joined;
             let bell = Arc::new(Ringing::new(doorbell, poll));
             store.catalog = Arc::new(Announced::new(store.catalog, bell.clone()));
-            orders = Some(Orders { driver, orders: given, lost });
+            orders = Some(Orders { driver, apart, orders: given, lost });
             (member, ringing) = (Some(joined_as), Some(bell));
         }
         let app = App {
@@ -276,6 +278,7 @@ impl App {
             opened: Mutex::default(),
             draining: AtomicBool::new(false),
             busy: Busy::default(),
+            store_seen: StoreSeen::default(),
             lines: Lines::default(),
             left: CancellationToken::new(),
             tracer: telemetry.as_ref().map(Telemetry::tracer),

@@ -106,11 +106,14 @@ impl App {
                 chores.push(again("follow tokens and accounts", ACCESS, |app| Box::pin(app.follow_access())));
             }
         }
-        if let Some(Orders { driver, orders, lost }) = orders {
-            chores.push(chore("live in the cluster", Told, StopsNode, Box::pin(app().live(driver))));
+        if let Some(Orders { driver, apart, orders, lost }) = orders {
+            let lives = Box::pin(app().live(driver, apart));
+            chores.push(chore("live in the cluster", Told, StopsNode, lives));
             chores.push(chore("obey the cluster", Told, UntilDone, Box::pin(app().obey(orders))));
             chores.push(chore("give up lost units", Told, CannotFail, Box::pin(app().give_up_lost(lost))));
             chores.push(chore("follow the others", Told, UntilDone, Box::pin(app().follow_others())));
+            let looks = self.looks_at_itself_every();
+            chores.push(chore("notice whether it works", Every(looks), CannotFail, Box::pin(app().notice())));
             chores.push(chore("ring for the others", Told, Dropped, Box::pin(app().ring_for_others())));
             chores.push(chore(
                 "describe the node",

@@ -33,7 +33,7 @@ async fn drain(
         let status = if drains { StatusCode::ACCEPTED } else { StatusCode::OK };
         return Ok(body::answer(status, &app.drain(drains).await?));
     }
-    let node = app.node(&id)?;
+    let node = app.node(&id).await?;
     match app.address_of(&id) {
         Some(address) => relay(&app, &id, &address, request).await,
         None => {

@@ -113,6 +113,60 @@ pub struct NodeRecord {
     /// It has too much to do.
     #[serde(default)]
     pub gives_back: bool,
+    /// What its wall clock said when it last described itself. For people: nothing is decided by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Timestamp>,
+    /// It lives, and does not work, or may not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<Trouble>,
+}
+
+/// What keeps a node from working although it renews its lease, as it noticed itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Trouble {
+    /// What.
+    pub ailment: Ailment,
+    /// It is certain: its units go to nodes without any trouble. Otherwise it keeps what it has, and gets no more.
+    pub stuck: bool,
+}
+
+/// What may keep a node from working.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Ailment {
+    /// The store has answered nothing that was read.
+    Store,
+    /// What there is to record does not become durable.
+    Records,
+    /// The store takes nothing that is written.
+    Writes,
+    /// A delivery thread does not answer.
+    Thread,
+    /// What looks after all that says nothing.
+    Silence,
+    /// Something that only a newer version of Flare knows.
+    #[serde(other)]
+    Other,
+}
+
+impl Ailment {
+    /// Whether it is the store that fails the node.
+    pub fn is_of_store(self) -> bool {
+        matches!(self, Ailment::Store | Ailment::Records | Ailment::Writes)
+    }
+
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Ailment::Store => "the store does not answer it",
+            Ailment::Records => "what it has to record does not become durable",
+            Ailment::Writes => "the store takes nothing that it writes",
+            Ailment::Thread => "one of its delivery threads does not answer",
+            Ailment::Silence => "it hears nothing of itself",
+            Ailment::Other => "something that a newer version of Flare knows",
+        }
+    }
 }
 
 /// The leader.
@@ -224,6 +278,13 @@ pub fn write(value: &impl Serialize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A record that could not be read would be a node that is not there.
+    #[test]
+    fn trouble_of_a_newer_version_is_trouble() {
+        let trouble: Trouble = serde_json::from_str(r#"{"ailment":"moths","stuck":true}"#).unwrap();
+        assert_eq!(trouble, Trouble { ailment: Ailment::Other, stuck: true });
+    }
 
     #[test]
     fn a_value_is_read_as_it_was_written_and_a_newer_one_is_not_touched() {

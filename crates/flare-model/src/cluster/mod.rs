@@ -44,7 +44,7 @@ pub enum NodeState {
     Draining,
     /// It has handed them over.
     Drained,
-    /// It missed a renewal; its lease is not over yet.
+    /// It missed a renewal, and its lease is not over yet; or it says itself that it does not work, or may not. It gets no units.
     Suspect,
     /// Its lease is over, or it has left.
     Gone,
@@ -59,7 +59,7 @@ pub enum Reason {
     Created,
     /// The node that had it is gone.
     NodeGone,
-    /// The node that had it is drained, or takes none any more.
+    /// The node that had it is drained, does not work, or takes none any more.
     Drain,
     /// Others had more than their part.
     Balance,

@@ -58,6 +58,8 @@ pub struct Coordination {
 
 struct Shared {
     runner: Runner,
+    /// What keeps sessions.
+    renewing: Runner,
     place: Place,
     /// Rung when something may have changed.
     look: Arc<Notify>,
@@ -74,6 +76,8 @@ struct Shared {
 pub(crate) struct Parts {
     pub connector: Arc<Connector>,
     pub runner: Runner,
+    /// For what keeps sessions, which waits for nobody else.
+    pub renewing: Runner,
     pub schema: String,
     pub name: String,
     pub poll_interval: Duration,
@@ -84,7 +88,7 @@ pub(crate) struct Parts {
 impl Coordination {
     /// Begins to follow and to listen, in the background.
     pub(crate) fn start(parts: Parts) -> Coordination {
-        let Parts { connector, runner, schema, name, poll_interval, connect_timeout, ping } = parts;
+        let Parts { connector, runner, renewing, schema, name, poll_interval, connect_timeout, ping } = parts;
         // Names of channels are short, and those of schemas and clusters need not be.
         let channel = format!("flare_{:016x}", url_hash(&format!("{schema}/{name}")));
         let place = Place { cluster: name.into(), channel: channel.into() };
@@ -108,7 +112,18 @@ impl Coordination {
         let (ringer, ring) = Ringer::new(runner.clone(), place.channel.clone());
         tasks.spawn_on(ring, &runner.handle);
         let patience = connect_timeout * 2;
-        let shared = Shared { runner, place, look, numbers, rings, hearing, ringer, patience, _tasks: tasks };
+        let shared = Shared {
+            runner,
+            renewing,
+            place,
+            look,
+            numbers,
+            rings,
+            hearing,
+            ringer,
+            patience,
+            _tasks: tasks,
+        };
         Coordination { shared: Arc::new(shared) }
     }
 
@@ -147,7 +162,7 @@ impl Cluster for Coordination {
         let grant = move |session: Arc<crate::pool::Borrowed>| async move {
             sessions::grant(&session, &place, &owner, millis).await
         };
-        let session = self.shared.runner.write(OPERATION, grant).await?;
+        let session = self.shared.renewing.write(OPERATION, grant).await?;
         self.shared.look.notify_one();
         Ok(Granted { session, ttl: Duration::from_millis(millis as u64) })
     }
@@ -158,7 +173,7 @@ impl Cluster for Coordination {
         let renew = move |session: Arc<crate::pool::Borrowed>| async move {
             sessions::renew(&session, &place, &id, &owner).await
         };
-        if let Some(ttl) = self.shared.runner.write(OPERATION, renew).await? {
+        if let Some(ttl) = self.shared.renewing.write(OPERATION, renew).await? {
             return Ok(ttl);
         }
         // If its time has just passed it goes first, so that nobody ever renews it again.
@@ -175,6 +190,14 @@ impl Cluster for Coordination {
         let ended = self.shared.runner.write(OPERATION, end).await?;
         self.shared.look.notify_one();
         if ended { Ok(()) } else { Err(fenced(OPERATION)) }
+    }
+
+    async fn left(&self, session: &SessionId) -> Result<Option<Duration>> {
+        let (place, id) = (self.shared.place.clone(), session.clone());
+        let left = move |session: Arc<crate::pool::Borrowed>| async move {
+            sessions::left(&session, &place, &id).await
+        };
+        self.shared.runner.read("cluster.left", left).await
     }
 
     async fn put_if_absent(&self, key: &str, value: Bytes, session: Option<&SessionId>) -> Result<Version> {

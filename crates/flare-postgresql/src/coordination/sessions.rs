@@ -39,6 +39,19 @@ pub(super) async fn renew(
     Ok(ttl.map(|millis| Duration::from_millis(millis as u64)))
 }
 
+/// How many milliseconds one lasts yet.
+pub(super) async fn left(session: &Session, place: &Place, id: &SessionId) -> Work<Option<Duration>> {
+    let left = session
+        .prepare(
+            "SELECT ceil(extract(epoch FROM ends - clock_timestamp()) * 1000)::bigint FROM sessions
+             WHERE id = $1 AND cluster = $2 AND ends > clock_timestamp()",
+        )
+        .await?;
+    let left = session.client.query_opt(&left, &[&id.as_str(), &&*place.cluster]).await?;
+    let left = left.map(|row| row.try_get::<_, i64>(0)).transpose()?;
+    Ok(left.map(|millis| Duration::from_millis(u64::try_from(millis).unwrap_or_default())))
+}
+
 /// Ends one, with its keys; false when it is another owner's.
 pub(super) async fn end(session: &Session, place: &Place, id: &SessionId, owner: &str) -> Work<bool> {
     let end = session

@@ -37,6 +37,10 @@ impl Cluster for FaultyCluster {
         meet(&self.plan, "cluster.end", self.inner.end(session, owner)).await
     }
 
+    async fn left(&self, session: &SessionId) -> Result<Option<Duration>> {
+        meet(&self.plan, "cluster.left", self.inner.left(session)).await
+    }
+
     async fn put_if_absent(&self, key: &str, value: Bytes, session: Option<&SessionId>) -> Result<Version> {
         meet(&self.plan, "cluster.put_if_absent", self.inner.put_if_absent(key, value, session)).await
     }

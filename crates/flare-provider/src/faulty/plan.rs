@@ -69,7 +69,7 @@ struct Shared {
 }
 
 /// What can be planned for: every method that can fail, by the name its errors carry.
-const OPERATIONS: [&str; 34] = [
+const OPERATIONS: [&str; 35] = [
     "catalog.create",
     "catalog.replace",
     "catalog.delete",
@@ -99,6 +99,7 @@ const OPERATIONS: [&str; 34] = [
     "cluster.grant",
     "cluster.renew",
     "cluster.end",
+    "cluster.left",
     "cluster.put_if_absent",
     "cluster.put_if",
     "cluster.delete_if",

@@ -163,6 +163,10 @@ impl Cluster for MemoryCluster {
         })
     }
 
+    async fn left(&self, session: &SessionId) -> Result<Option<Duration>> {
+        Ok(self.at_once(|shared, now| shared.sessions.get(session).map(|term| term.ends.saturating_sub(now))))
+    }
+
     async fn put_if_absent(&self, key: &str, value: Bytes, session: Option<&SessionId>) -> Result<Version> {
         let operation = "cluster.put_if_absent";
         self.at_once(|shared, _| {

@@ -219,6 +219,15 @@ impl Cluster for Line {
         .await
     }
 
+    async fn left(&self, session: &SessionId) -> Result<Option<Duration>> {
+        let session = session.clone();
+        self.call("cluster.left", move |cluster| {
+            let session = session.clone();
+            async move { cluster.left(&session).await }
+        })
+        .await
+    }
+
     async fn put_if_absent(&self, key: &str, value: Bytes, session: Option<&SessionId>) -> Result<Version> {
         let (key, session) = (key.to_owned(), session.cloned());
         self.call("cluster.put_if_absent", move |cluster| {

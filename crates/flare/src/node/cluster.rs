@@ -41,8 +41,14 @@ pub async fn join(
     vault: &Vault,
 ) -> anyhow::Result<Option<Joined>> {
     let name = config.cluster.name.as_str();
-    let Some((cluster, doorbell)) = among_others(config, engine)? else { return Ok(None) };
-    check_key(&*cluster, name, vault).await?;
+    let Some((aside, doorbell)) = among_others(config, engine)? else { return Ok(None) };
+    // Connections are driven where they were opened. What lives in the cluster shares none with anybody: a renewal waits for nobody else.
+    let own = match config.coordination() {
+        Coordination::Etcd => etcd(config)?.map(|etcd| etcd as Arc<dyn Cluster>),
+        Coordination::Alone | Coordination::Postgresql => None,
+    };
+    let cluster = own.unwrap_or_else(|| aside.clone());
+    check_key(&*aside, name, vault).await?;
     let (tenancy, lost) = Tenancy::new();
     let tenancy = Arc::new(tenancy);
     let (member, driver, orders) = Member::join(Joining {
@@ -50,13 +56,14 @@ pub async fn join(
         name: name.to_owned(),
         record: record(config, about, &**clock),
         cluster,
+        aside,
         ledger: engine.store().ledger,
         clock: clock.clone(),
         tenancy: tenancy.clone(),
     });
     tracing::info!(cluster = name, node = %about.node, address = about.advertised, "joining");
     let poll = config.provider.postgresql.poll_interval;
-    let membership = Membership { member, driver, orders, lost, doorbell, poll };
+    let membership = Membership { member, driver, apart: true, orders, lost, doorbell, poll };
     Ok(Some(Joined { tenancy, membership }))
 }
 
@@ -107,6 +114,8 @@ fn record(config: &Config, about: &Identity, clock: &dyn Clock) -> NodeRecord {
         started_at: clock.now(),
         load: Load::default(),
         gives_back: false,
+        clock: None,
+        trouble: None,
     }
 }
 

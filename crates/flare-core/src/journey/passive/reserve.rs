@@ -219,7 +219,7 @@ impl Worker {
     /// many attempts are open: the client says itself how much it can take.
     fn take_to_lease(&mut self, place: Place) -> Option<Taken> {
         let now = self.tools.clock.monotonic();
-        if self.tools.tenancy.as_ref().is_some_and(|tenancy| !tenancy.holds(now)) {
+        if self.tools.tenancy.as_ref().is_some_and(|tenancy| !tenancy.holds(now, self.thread)) {
             return None;
         }
         let subscriber = &mut self.subscribers[place];

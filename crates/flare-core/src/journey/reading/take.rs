@@ -159,7 +159,7 @@ impl Worker {
 
     fn take(&mut self, place: Place) -> Option<(u8, Attempt, Arc<Change>)> {
         let now = self.tools.clock.monotonic();
-        if self.tools.tenancy.as_ref().is_some_and(|tenancy| !tenancy.holds(now)) {
+        if self.tools.tenancy.as_ref().is_some_and(|tenancy| !tenancy.holds(now, self.thread)) {
             self.wake_at(place, now + NOT_OURS);
             return None;
         }

@@ -116,6 +116,7 @@ async fn write(worker: &Rc<RefCell<Worker>>, batch: &[FeedPlace], all: bool) -> 
     }
     let epochs: Vec<u64> = writes.iter().map(|write| write.epoch).collect();
     let mut warned = false;
+    tools.pulse.begins();
     let began = tools.clock.monotonic();
     let outcomes = loop {
         match tools.ledger.write(writes.clone()).await {
@@ -134,6 +135,7 @@ async fn write(worker: &Rc<RefCell<Worker>>, batch: &[FeedPlace], all: bool) -> 
             }
         }
     };
+    tools.pulse.ends();
     if warned {
         tools.desk.records(true);
     }

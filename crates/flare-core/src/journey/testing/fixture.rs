@@ -76,6 +76,7 @@ impl Thread {
                 crate::tls::client().expect("TLS can be set up"),
             ),
             tenancy: None,
+            pulse: Arc::default(),
             read_limits: ReadLimits { read: 1024, keep: 1024 },
             limits: LIMITS,
             caps: Arc::new(Caps::new(1, 1, vec![Arc::default()])),

@@ -109,6 +109,7 @@ impl World {
                 crate::tls::client().expect("TLS can be set up"),
             ),
             tenancy: None,
+            pulse: Arc::default(),
             read_limits: ReadLimits { read: 0, keep: 0 },
             limits: limits_of(small),
             caps: Arc::new(Caps::new(100, couriers, vec![bell.clone()])),

@@ -111,6 +111,8 @@ pub enum Command {
     Decided(oneshot::Sender<Vec<SubscriptionId>>),
     /// What was decided about this one.
     Decision(SubscriptionNumber, oneshot::Sender<Option<Decision>>),
+    /// Answers: the thread is at work.
+    Answer(oneshot::Sender<()>),
     /// Finishes what is in flight, records, and ends.
     Stop(oneshot::Sender<()>),
 }

@@ -75,6 +75,7 @@ pub fn obey(worker: &Rc<RefCell<Worker>>, tails: &Tails, command: Command) {
         Command::Notable(reply) => {
             worker.tasks.spawn_local(notable::take(worker.handle(), reply));
         }
+        Command::Answer(reply) => answer(reply, ()),
         Command::Stop(_) => unreachable!("the caller ends the loop on it"),
     }
 }

@@ -29,6 +29,7 @@ use crate::door::{Chance, Clock};
 use crate::journey::connection::{Dialler, ReadLimits};
 use crate::journey::log::pages::Pages;
 use crate::journey::permits::caps::Caps;
+use crate::journey::pulse::Pulse;
 use crate::journey::report::Report;
 use crate::journey::subscriber::lane::Era;
 use crate::journey::subscriber::passive::PassiveLimits;
@@ -58,6 +59,8 @@ pub struct Tools {
     pub dialler: Dialler,
     /// What the cluster allows the node, if it is in one.
     pub tenancy: Option<Arc<Tenancy>>,
+    /// What others see of it.
+    pub pulse: Arc<Pulse>,
     /// How much of answers is read.
     pub read_limits: ReadLimits,
     /// Settings.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flare_model::cluster::{NodeState, UnitState};
+use flare_model::duration::HumanDuration;
 use flare_model::time::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -98,6 +99,8 @@ pub enum Code {
     CoordinatorUnreachable,
     /// Two versions of Flare run.
     MixedVersions,
+    /// The wall clocks of two nodes are seconds apart. Nothing depends on them but what people read.
+    ClockSkew,
 }
 
 /// How many nodes there are.
@@ -161,6 +164,7 @@ impl App {
     pub async fn health_now(&self) -> HealthView {
         let asked = tokio::time::timeout(STORE, self.store.catalog.version());
         let reachable = matches!(asked.await, Ok(Ok(_)));
+        let lost_since = self.store_seen.asked(reachable, self.clock.monotonic());
         let seen = self.seen();
         let (now, lease) = (self.clock.monotonic(), self.config.cluster.lease);
         let heard = seen.heard_at.is_some_and(|at| now < at + lease);
@@ -169,7 +173,7 @@ impl App {
         let units = count_units(&seen);
         let nodes = count_nodes(&seen);
         let mut looking = Looking { app: self, seen: &seen, status: Colour::Green, reasons: Vec::new() };
-        looking.at_parts(&store, &coordinator);
+        looking.at_parts(&store, lost_since, &coordinator);
         looking.at_leader();
         looking.at_nodes(&nodes);
         looking.at_units(&units);
@@ -217,6 +221,7 @@ fn count_nodes(seen: &Seen) -> NodesView {
     for found in seen.snapshot.iter().flat_map(|snapshot| snapshot.nodes.values()) {
         nodes.total += 1;
         match found.record.state {
+            NodeState::Live if found.record.trouble.is_some() => {}
             NodeState::Live => nodes.live += 1,
             NodeState::Draining | NodeState::Drained => nodes.draining += 1,
             NodeState::Suspect | NodeState::Gone => {}
@@ -241,11 +246,10 @@ impl Looking<'_> {
         self.reasons.push(ReasonView { code, detail, since });
     }
 
-    fn at_parts(&mut self, store: &PartView, coordinator: &PartView) {
-        let now = self.app.clock.monotonic();
-        if !store.reachable {
+    fn at_parts(&mut self, store: &PartView, lost_since: Option<Duration>, coordinator: &PartView) {
+        if let Some(since) = lost_since {
             let detail = format!("{} does not answer", store.engine);
-            self.because(Colour::Red, Code::StoreUnreachable, detail, now);
+            self.because(Colour::Red, Code::StoreUnreachable, detail, since);
         }
         if !coordinator.reachable {
             let since = self.seen.heard_at.unwrap_or_default();
@@ -279,6 +283,7 @@ impl Looking<'_> {
             let (detail, since) = (format!("node {id} is gone"), gone.since);
             self.because(Colour::Yellow, Code::NodeGone, detail, since);
         }
+        self.at_trouble();
         let there = self.seen.snapshot.iter().flat_map(|snapshot| snapshot.nodes.values());
         let mut versions: Vec<String> = there.map(|found| found.record.version.clone()).collect();
         versions.sort();
@@ -286,6 +291,38 @@ impl Looking<'_> {
         if versions.len() > 1 {
             let detail = format!("versions {} run", versions.join(" and "));
             self.because(Colour::Yellow, Code::MixedVersions, detail, self.seen.mixed_since.unwrap_or(now));
+        }
+        for (id, skew) in &self.seen.skewed.clone() {
+            let by = HumanDuration(Duration::from_millis(skew.millis.unsigned_abs()));
+            let way = if skew.millis > 0 { "ahead of" } else { "behind" };
+            let detail = format!("the clock of node {id} is at least {by} {way} that of this one");
+            self.because(Colour::Yellow, Code::ClockSkew, detail, skew.since);
+        }
+    }
+
+    /// Nodes that live and do not work. Once others have what they had all runs, as after a node that is gone.
+    fn at_trouble(&mut self) {
+        let (now, lease) = (self.app.clock.monotonic(), self.app.config.cluster.lease);
+        let Some(snapshot) = self.seen.snapshot.clone() else { return };
+        for (id, since) in &self.seen.troubled.clone() {
+            let trouble = snapshot.nodes.get(id).and_then(|found| found.record.trouble);
+            let Some(trouble) = trouble else { continue };
+            let has_units = snapshot.claims.values().any(|claim| claim.node == *id);
+            let status = match trouble.stuck && has_units && now > *since + lease * 3 {
+                true => Colour::Red,
+                false if has_units || now < *since + lease => Colour::Yellow,
+                false => continue,
+            };
+            let code = match trouble.ailment.is_of_store() {
+                true => Code::StoreUnreachable,
+                false => Code::Draining,
+            };
+            let what = trouble.ailment.words();
+            let detail = match trouble.stuck {
+                true => format!("node {id} lives and does not work, and gives its units to others: {what}"),
+                false => format!("node {id} may not work, and gets no units: {what}"),
+            };
+            self.because(status, code, detail, *since);
         }
     }
 

@@ -1,9 +1,10 @@
 //! The node among others: it serves the units that it is given (`obey`), follows what others write (`follow`), rings for them
-//! (`ring`), says how it and the cluster fare (`health`, `nodes`, `assignments`, `stats`), and knows where the rest is served (`owners`).
+//! (`ring`), notices whether it works (`fitness`), says how it and the cluster fare (`health`, `nodes`, `assignments`, `stats`), and knows where the rest is served (`owners`).
 //!
 //! A node by itself is a cluster of one: it has all units, and everything here answers the same way.
 
 mod assignments;
+mod fitness;
 mod follow;
 mod health;
 mod lines;
@@ -28,6 +29,7 @@ pub use nodes::NodeView;
 pub use owners::{Owner, Shard};
 pub use stats::{NodeStats, StatsView};
 
+pub(in crate::operations) use fitness::StoreSeen;
 pub(in crate::operations) use lines::Lines;
 pub(in crate::operations) use nodes::Busy;
 pub(in crate::operations) use ring::{Announced, Ringing};
@@ -42,6 +44,8 @@ pub struct Membership {
     pub member: Arc<Member>,
     /// What drives it.
     pub driver: Driver,
+    /// Whether that has a thread of its own.
+    pub apart: bool,
     /// What it is told to do.
     pub orders: mpsc::UnboundedReceiver<Order>,
     /// Lanes that delivery threads found to be another's.
@@ -55,6 +59,7 @@ pub struct Membership {
 /// What the chores of a member need.
 pub(in crate::operations) struct Orders {
     pub driver: Driver,
+    pub apart: bool,
     pub orders: mpsc::UnboundedReceiver<Order>,
     pub lost: mpsc::Receiver<Lost>,
 }
@@ -89,10 +94,19 @@ impl App {
     }
 
     /// Lives in the cluster. When it is out of it for good, without having been told to leave, the node ends.
-    pub(in crate::operations) async fn live(self: Arc<App>, driver: Driver) {
-        match driver.run().await {
-            Exit::Left => {}
-            Exit::NameTaken => {
+    pub(in crate::operations) async fn live(self: Arc<App>, driver: Driver, apart: bool) {
+        let exit = match apart {
+            true => driver.run_apart().await,
+            false => Ok(driver.run().await),
+        };
+        match exit {
+            Ok(Exit::Left) => {}
+            Err(error) => {
+                let detail = "there is no thread that lives in the cluster";
+                self.journey
+                    .give_up(ProviderError::new(ErrorKind::Internal, "cluster.live", detail).because(error));
+            }
+            Ok(Exit::NameTaken) => {
                 let node = self.member.as_ref().map(|member| member.node().to_string()).unwrap_or_default();
                 let detail = format!(
                     "another live node is called \"{node}\": give each its own name (cluster.node), or stop the other"

@@ -9,6 +9,7 @@ use flare_model::cluster::keys::{Load, NodeRecord, PROTOCOL};
 use flare_model::cluster::{NodeId, NodeState, SessionId};
 use flare_model::duration::HumanDuration;
 use flare_model::time::Timestamp;
+use futures_util::future::join_all;
 use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,6 +21,9 @@ use crate::operations::{App, Done, Failure};
 /// How often a node says how much it has to do.
 const SECOND: Duration = Duration::from_secs(1);
 const DESCRIBES: u32 = 5;
+
+/// How long the coordinator may take to say how long leases last yet.
+const LEFT: Duration = Duration::from_secs(1);
 
 /// Over so long it is looked at how busy the node is.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -64,6 +68,8 @@ pub struct NodeView {
     pub address: String,
     /// How it fares.
     pub state: NodeState,
+    /// What keeps it from working, or may, although it renews its lease: as it says itself.
+    pub trouble: Option<&'static str>,
     /// Whether it is the node that answers.
     #[serde(rename = "self")]
     pub is_self: bool,
@@ -125,6 +131,8 @@ impl App {
             started_at: self.started_at,
             load: Load::default(),
             gives_back: false,
+            clock: None,
+            trouble: None,
         }
     }
 
@@ -141,23 +149,54 @@ impl App {
         }
     }
 
-    /// Says from time to time how much this node has to do, where that has changed.
+    /// Says from time to time how much this node has to do, where that has changed, and what its clock says.
     pub(in crate::operations) async fn describe_node(self: Arc<App>) {
         let Some(member) = &self.member else { return std::future::pending().await };
         let give_back = self.config.cluster.give_back.0;
+        let mut again = Duration::ZERO;
         loop {
             tokio::time::sleep(SECOND * DESCRIBES).await;
             self.busy.look(self.clock.monotonic(), self.journey.threads());
             let load = self.load_now();
-            if load != member.record().load {
-                let gives_back = give_back < 1.0 && load.cpu > give_back;
-                member.describe(|record| (record.load, record.gives_back) = (load, gives_back));
+            let now = self.clock.monotonic();
+            if load != member.record().load || now >= again {
+                again = now + MINUTE;
+                let (gives_back, clock) = (give_back < 1.0 && load.cpu > give_back, Some(self.clock.now()));
+                member.describe(|record| {
+                    (record.load, record.gives_back, record.clock) = (load, gives_back, clock);
+                });
             }
         }
     }
 
-    /// `GET /cluster/nodes`.
-    pub fn nodes(&self) -> Vec<NodeView> {
+    /// `GET /cluster/nodes`. How long leases last yet is asked of the coordinator: a node whose lease is half over has missed a renewal.
+    pub async fn nodes(&self) -> Vec<NodeView> {
+        let mut nodes = self.known_nodes();
+        let Some(member) = &self.member else { return nodes };
+        let seen = self.seen();
+        let session = |node: &NodeView| {
+            let found = seen.snapshot.as_ref()?.nodes.get(&node.id)?;
+            found.session.clone().filter(|_| node.state != NodeState::Gone)
+        };
+        let asked = nodes.iter().map(|node| {
+            let session = session(node);
+            async move { member.left(&session?, LEFT).await }
+        });
+        let left = join_all(asked).await;
+        for (node, left) in nodes.iter_mut().zip(left) {
+            if let (Some(left), false) = (left, node.is_self) {
+                node.lease_left = Some(tenths(left));
+            }
+            let missed = node.lease_left.is_some_and(|left| left.0 < self.config.cluster.lease / 2);
+            if missed && node.state == NodeState::Live {
+                node.state = NodeState::Suspect;
+            }
+        }
+        nodes
+    }
+
+    /// The nodes, as far as is known without asking anybody.
+    fn known_nodes(&self) -> Vec<NodeView> {
         let seen = self.seen();
         let Some(snapshot) = &seen.snapshot else { return Vec::new() };
         let now = self.clock.monotonic();
@@ -166,7 +205,11 @@ impl App {
         let view = |id: &NodeId, record: &NodeRecord| NodeView {
             id: id.clone(),
             address: record.address.clone(),
-            state: record.state,
+            state: match (record.state, record.trouble) {
+                (NodeState::Live, Some(_)) => NodeState::Suspect,
+                (state, _) => state,
+            },
+            trouble: record.trouble.map(|trouble| trouble.ailment.words()),
             is_self: *id == self.about.node,
             leader: leader == Some(id),
             eligible: record.eligible,
@@ -188,12 +231,12 @@ impl App {
             let deadline = seen.deadline.filter(|_| node.is_self);
             let deadline = deadline.unwrap_or(listed + self.config.cluster.lease);
             let left = deadline.saturating_sub(now);
-            node.lease_left = Some(HumanDuration(Duration::from_millis(left.as_millis() as u64 / 100 * 100)));
+            node.lease_left = Some(tenths(left));
             node
         });
         let gone = seen.gone.iter().map(|(id, gone)| {
             let node = view(id, &gone.record);
-            NodeView { state: NodeState::Gone, seen_at: gone.seen_at, leader: false, ..node }
+            NodeView { state: NodeState::Gone, trouble: None, seen_at: gone.seen_at, leader: false, ..node }
         });
         let mut all: Vec<NodeView> = there.chain(gone).collect();
         all.sort_by(|one, other| one.id.cmp(&other.id));
@@ -201,9 +244,9 @@ impl App {
     }
 
     /// `GET /cluster/nodes/:id`.
-    pub fn node(&self, id: &NodeId) -> Done<NodeView> {
+    pub async fn node(&self, id: &NodeId) -> Done<NodeView> {
         let unknown = || Failure::NotFound(format!("there is no node {id}"));
-        self.nodes().into_iter().find(|node| node.id == *id).ok_or_else(unknown)
+        self.nodes().await.into_iter().find(|node| node.id == *id).ok_or_else(unknown)
     }
 
     /// Has this node hand its units over, or take some again.
@@ -211,7 +254,7 @@ impl App {
         let Some(member) = &self.member else {
             // There is nobody who could take its units over: it goes on, and says so.
             self.draining.store(drains, Ordering::Release);
-            return self.node(&self.about.node);
+            return self.node(&self.about.node).await;
         };
         member.drain(drains);
         let is_draining = |state: NodeState| matches!(state, NodeState::Draining | NodeState::Drained);
@@ -222,8 +265,13 @@ impl App {
                 found.is_some_and(|found| is_draining(found.record.state) == drains)
             })
             .await;
-        self.node(&node)
+        self.node(&node).await
     }
+}
+
+/// In tenths of a second.
+fn tenths(left: Duration) -> HumanDuration {
+    HumanDuration(Duration::from_millis(left.as_millis() as u64 / 100 * 100))
 }
 
 /// Coordinators name sessions in ways of their own: some as a number, some as we do.

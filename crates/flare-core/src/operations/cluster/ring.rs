@@ -54,6 +54,11 @@ impl Ringing {
         self.ended.load(Ordering::Acquire) > begun
     }
 
+    /// How many looks have ended well, or more: it grows with each.
+    pub fn follows_ended(&self) -> u64 {
+        self.ended.load(Ordering::Acquire)
+    }
+
     /// A look begins; whoever looks holds the catalog.
     pub fn begin_follow(&self) -> u64 {
         self.begun.fetch_add(1, Ordering::AcqRel) + 1

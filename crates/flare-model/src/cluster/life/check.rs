@@ -1,7 +1,7 @@
 //! The life of two or three nodes under an abstract coordinator that a seed decides: requests and answers that are lost or
 //! late (a request also after its sender was told that nobody knows), nodes that are cut off, pauses, crashes, clocks that run
-//! up to 1 % too fast or too slow. At every moment at most one node acts for a unit, and no unit is cut whose claim is still
-//! there without another reason; when all is well again, each unit has one node, and they are even.
+//! up to 1 % too fast or too slow; a store that one node does not reach, or none. At every moment at most one node acts for a unit, and no unit is cut whose claim is still
+//! there without another reason, or that nobody else could have; when all is well again, each unit has one node, and they are even.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -18,11 +18,16 @@ pub(in crate::cluster) enum Broken {
     DeadlineFromAnswer,
     KeepsWhatItBelieved,
     BelievesOldLists,
+    GivesUpAlone,
 }
 
 impl Life {
     pub(super) fn breaks(&self, rule: Broken) -> bool {
         self.broken == Some(rule)
+    }
+
+    pub(super) fn gives_up_alone(&self) -> bool {
+        self.breaks(Broken::GivesUpAlone) && self.is_stuck()
     }
 }
 
@@ -30,6 +35,9 @@ const LEASE: Duration = Duration::from_secs(10);
 const MARGIN: Duration = Duration::from_secs(2);
 const CHAOS: Duration = Duration::from_secs(150);
 const CALM: Duration = Duration::from_secs(150);
+
+/// How often a node looks at itself.
+const LOOK: Duration = Duration::from_millis(1500);
 
 struct Chance(u64);
 
@@ -163,6 +171,11 @@ enum Thing {
     Wakes {
         node: usize,
     },
+    /// A node looks at itself.
+    Notices {
+        node: usize,
+        life: u64,
+    },
     /// A node that has left is started again.
     Restarts {
         node: usize,
@@ -180,6 +193,10 @@ struct Node {
     paused_until: Duration,
     /// Nothing that it sends arrives.
     cut_off_until: Duration,
+    /// It does not reach the store.
+    storeless_until: Duration,
+    /// Since when, as far as it has looked.
+    unread: Duration,
     alarm: Option<Duration>,
     /// Units that run, with their epochs.
     open: BTreeMap<UnitId, u64>,
@@ -240,6 +257,8 @@ fn settings(node: usize) -> (Settings, NodeRecord) {
         started_at: Timestamp::from_millis(0),
         load: Load::default(),
         gives_back: false,
+        clock: None,
+        trouble: None,
     };
     (settings, record)
 }
@@ -280,6 +299,8 @@ impl World {
                 drift,
                 paused_until: Duration::ZERO,
                 cut_off_until: Duration::ZERO,
+                storeless_until: Duration::ZERO,
+                unread: Duration::ZERO,
                 alarm: None,
                 open,
             });
@@ -293,6 +314,8 @@ impl World {
         self.nodes[node].life.broken = self.broken;
         let units = Event::Units(self.catalog.clone());
         self.step(node, units);
+        let life = self.nodes[node].number;
+        self.plan(self.now + LOOK, Thing::Notices { node, life });
     }
 
     fn plan(&mut self, at: Duration, thing: Thing) {
@@ -308,7 +331,7 @@ impl World {
     fn step(&mut self, node: usize, event: Event) {
         let clock = self.nodes[node].clock(self.now);
         let told = match &event {
-            Event::Fenced(unit) | Event::Stuck(unit) => Some(unit.clone()),
+            Event::Fenced(unit) => Some(unit.clone()),
             _ => None,
         };
         let woken = matches!(event, Event::Woke);
@@ -322,7 +345,8 @@ impl World {
         for action in actions {
             if let Action::Cut(unit) = &action {
                 let draining = matches!(before.get(unit), Some(Tenure::Draining { .. }));
-                self.check_cut(node, unit, draining || told.as_ref() == Some(unit));
+                let given_up = self.is_given_up(node, unit);
+                self.check_cut(node, unit, draining || given_up || told.as_ref() == Some(unit));
             }
             self.act(node, action);
         }
@@ -338,6 +362,15 @@ impl World {
             self.nodes[node].alarm = Some(wakes);
             self.plan(wakes, Thing::Wakes { node });
         }
+    }
+
+    /// The node does not work, and the unit was given to another that may.
+    fn is_given_up(&self, node: usize, unit: &UnitId) -> bool {
+        let Node { life, .. } = &self.nodes[node];
+        let elsewhere = |seen: &Arc<Snapshot>| {
+            seen.assignment(unit).is_some_and(|assignment| assignment.node != life.settings.node)
+        };
+        life.is_stuck() && life.seen().is_some_and(elsewhere)
     }
 
     /// A unit is cut because the node was told to, or what is in flight takes too long, or the session is over or about to be, or
@@ -358,7 +391,8 @@ impl World {
             Action::Open { unit, epoch } => {
                 // The ledger raises the epoch before anything is sent.
                 let stands = self.ledger.entry(unit.clone()).or_default();
-                let event = if *stands > epoch {
+                let storeless = self.nodes[node].storeless_until > self.now;
+                let event = if *stands > epoch || storeless {
                     Event::NotOpened(unit)
                 } else {
                     *stands = epoch;
@@ -410,7 +444,10 @@ impl World {
     fn happen(&mut self, thing: Thing) {
         match thing {
             Thing::Arrives { node, life, ask, request, answer } => {
-                let given = if request == Request::Epoch {
+                let storeless = self.nodes[node].storeless_until > self.now;
+                let given = if request == Request::Epoch && storeless {
+                    Answer::Failed
+                } else if request == Request::Epoch {
                     self.epochs += 1;
                     Answer::Epoch(self.epochs)
                 } else {
@@ -447,6 +484,18 @@ impl World {
                 self.nodes[node].alarm = Some(until);
                 self.plan(until, Thing::Wakes { node });
             }
+            Thing::Notices { node, life } if self.nodes[node].number == life => {
+                let again = (self.now + LOOK).max(self.nodes[node].paused_until);
+                self.plan(again, Thing::Notices { node, life });
+                if self.nodes[node].paused_until <= self.now {
+                    let storeless = self.nodes[node].storeless_until > self.now;
+                    let unread = if storeless { self.nodes[node].unread + LOOK } else { Duration::ZERO };
+                    self.nodes[node].unread = unread;
+                    let signs = Signs { unread, ..Signs::default() };
+                    self.step(node, Event::Notices(signs));
+                }
+            }
+            Thing::Notices { .. } => {}
             Thing::Wakes { node } => {
                 self.nodes[node].alarm = None;
                 self.step(node, Event::Woke);
@@ -473,7 +522,13 @@ impl World {
             return;
         }
         let node = self.chance.below(self.nodes.len() as u64) as usize;
-        match self.chance.below(8) {
+        match self.chance.below(10) {
+            // Nobody reaches it, or this node alone.
+            8 => {
+                let until = self.now + self.chance.millis(60_000);
+                self.nodes.iter_mut().for_each(|node| node.storeless_until = until);
+            }
+            9 => self.nodes[node].storeless_until = self.now + self.chance.millis(60_000),
             6 | 7 => {
                 let until = self.now + self.chance.millis(15_000);
                 self.nodes[node].cut_off_until = until;
@@ -498,8 +553,7 @@ impl World {
             }
             4 => {
                 if let Some(unit) = self.nodes[node].open.keys().next().cloned() {
-                    let event =
-                        if self.chance.in_a_hundred(50) { Event::Fenced(unit) } else { Event::Stuck(unit) };
+                    let event = Event::Fenced(unit);
                     let life = self.nodes[node].number;
                     self.plan(self.now, Thing::Reaches { node, life, event });
                 }
@@ -517,6 +571,7 @@ impl World {
         let old = &mut self.nodes[node];
         (old.life, old.number, old.paused_until) = (Life::new(settings, record, clock), number, self.now);
         old.open.clear();
+        old.unread = Duration::ZERO;
         self.begin(node);
     }
 

@@ -31,6 +31,8 @@ pub(super) enum Leading {
     },
     /// The key is this node's, and its epoch is asked for.
     Elected,
+    /// The key is being given back.
+    Resigning,
     Leads {
         epoch: u64,
         /// Only what was listed from here on is planned over.
@@ -57,8 +59,9 @@ struct Member {
     state: NodeState,
     weight: u32,
     since: Duration,
-    /// It was lost without a word, and came back.
+    /// It was lost without a word, or did not work, and came back.
     flapped: bool,
+    stuck: bool,
 }
 
 impl Members {
@@ -66,14 +69,20 @@ impl Members {
         let mut there = BTreeMap::new();
         for (id, found) in &snapshot.nodes {
             let (state, weight) = (found.record.state, found.record.weight);
+            let stuck = found.record.trouble.is_some_and(|trouble| trouble.stuck);
             let before = self.there.get(id);
             let member = match before {
-                Some(member) if member.session == found.session => Member { state, weight, ..member.clone() },
+                Some(member) if member.session == found.session && member.stuck && !stuck => {
+                    Member { state, weight, stuck, since: now, flapped: true, ..member.clone() }
+                }
+                Some(member) if member.session == found.session => {
+                    Member { state, weight, stuck, ..member.clone() }
+                }
                 _ => {
                     let last = before.map(|member| member.state);
                     let last = last.or_else(|| self.gone.get(id).map(|(_, state)| *state));
                     let flapped = last == Some(NodeState::Live);
-                    Member { session: found.session.clone(), state, weight, since: now, flapped }
+                    Member { session: found.session.clone(), state, weight, since: now, flapped, stuck }
                 }
             };
             there.insert(id.clone(), member);
@@ -135,8 +144,11 @@ impl Life {
         self.look = true;
         self.leading = match answer {
             Answer::Epoch(epoch) => Leading::Leads { epoch, since: self.next_ask, writing: 0, planned: None },
-            // The key is still there: the next list begins anew.
-            _ => Leading::Unsure { since: self.next_ask },
+            // The key is still there: the next list begins anew, and not at once.
+            _ => {
+                self.look_not_before = self.now.monotonic + self.settings.renew / 4;
+                Leading::Unsure { since: self.next_ask }
+            }
         };
     }
 
@@ -151,10 +163,16 @@ impl Life {
     }
 
     pub(super) fn pursue_leading(&mut self) {
+        if self.resigns() {
+            return;
+        }
         let Some((asked, seen)) = self.seen.clone() else { return };
         match self.leading.clone() {
             Leading::No => {
-                let may = self.record.eligible && self.is_registered() && !self.stopping;
+                let may = self.record.eligible
+                    && self.is_registered()
+                    && !self.stopping
+                    && self.trouble().is_none();
                 if may && seen.leader.is_none() && !seen.newer {
                     let record = LeaderRecord { protocol: PROTOCOL, node: self.settings.node.clone() };
                     let session = self.session().cloned();
@@ -318,6 +336,7 @@ impl Life {
                 load: Some(record.load.cpu),
                 gives_back: record.gives_back,
                 cooldown: self.members.cooldown(id, now, self.settings.lease),
+                trouble: record.trouble,
             };
             (id.clone(), node)
         });

@@ -9,9 +9,11 @@
 //! - A unit (`units`) is claimed before its epoch is taken, and released when nothing of it runs any more. The next owner
 //!   waits for that, or for the end of the lease. Whether a claim is there after an answer was lost is looked up.
 //! - A leader (`leading`) takes an epoch, reads everything, and then plans. What it writes carries the epoch.
+//! - A node that lives and does not work (`fitness`) says so, and gives up what another can have.
 
 #[cfg(test)]
 mod check;
+mod fitness;
 mod leading;
 mod session;
 mod snapshot;
@@ -23,6 +25,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fitness::Fitness;
+pub use fitness::Signs;
 pub use session::{Membership, Sitting};
 pub use snapshot::{Claim, Keyed, Registered, Snapshot};
 pub use units::{Tenure, Then};
@@ -106,8 +110,8 @@ pub enum Event {
     Closed(UnitId),
     /// The ledger refused what a unit wrote: another has it, or had it.
     Fenced(UnitId),
-    /// A unit lives and does not work: its records do not become durable, or its thread does not answer.
-    Stuck(UnitId),
+    /// What the node notices of itself: whether it works.
+    Notices(Signs),
 }
 
 /// What is asked of the coordinator, or of the ledger.
@@ -231,6 +235,7 @@ enum Question {
     Read,
     Elect,
     LeaderEpoch,
+    Resign,
     Part,
     Claim(UnitId),
     Epoch(UnitId),
@@ -266,6 +271,7 @@ pub struct Life {
     look_not_before: Duration,
     leading: Leading,
     members: Members,
+    fitness: Fitness,
     catalog: Option<Arc<BTreeMap<UnitId, Existing>>>,
     stopping: bool,
     actions: Vec<Action>,
@@ -292,6 +298,7 @@ impl Life {
             look_not_before: now.monotonic,
             leading: Leading::No,
             members: Members::default(),
+            fitness: Fitness::new(now.monotonic),
             catalog: None,
             stopping: false,
             actions: Vec::new(),
@@ -322,8 +329,9 @@ impl Life {
             Event::NotOpened(unit) => self.not_opened(unit),
             Event::Closed(unit) => self.closed(unit),
             Event::Fenced(unit) => self.cut(unit, units::Then::Look),
-            Event::Stuck(unit) => self.cut(unit, units::Then::Release),
+            Event::Notices(signs) => self.fitness.hears(signs, self.now.monotonic),
         }
+        self.fitness.look(self.now.monotonic, self.settings.lease);
         self.pursue();
         std::mem::take(&mut self.actions)
     }
@@ -334,6 +342,7 @@ impl Life {
         let under_way = self.asked.values().any(|question| *question == Question::Read);
         let looks = (self.may_act() && !under_way).then_some(looks);
         let times = self.session_wakes().into_iter().chain(self.unit_wakes()).chain(self.leader_wakes());
+        let times = times.chain(self.fitness_wakes());
         times.chain(looks).fold(self.now.monotonic + self.settings.lease, Duration::min)
     }
 
@@ -378,6 +387,7 @@ impl Life {
             Question::Read => self.listed(ask, answer),
             Question::Elect => self.elected(answer),
             Question::LeaderEpoch => self.leader_epoch(answer),
+            Question::Resign => self.resigned(),
             Question::Part => self.part_written(answer),
             Question::Claim(unit) => self.claimed(unit, answer),
             Question::Epoch(unit) => self.epoch_taken(unit, answer),

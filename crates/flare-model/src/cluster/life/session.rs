@@ -148,9 +148,12 @@ impl Life {
 
     pub(super) fn pursue_session(&mut self) {
         let Moment { monotonic: now, .. } = self.now;
+        let awake = self.is_awake();
         match &mut self.membership {
             Membership::Out { .. } if self.stopping && self.tenures.is_empty() => self.left(),
             Membership::Out { .. } if self.stopping => {}
+            // Nobody would do what it is told.
+            Membership::Out { .. } if !awake => {}
             Membership::Out { again } if now >= *again => {
                 self.membership = Membership::Asking;
                 let ttl = self.settings.lease;
@@ -158,7 +161,7 @@ impl Life {
             }
             Membership::In(sitting) => {
                 let session = sitting.session.clone();
-                if now >= sitting.renew_at {
+                if now >= sitting.renew_at && awake {
                     sitting.renew_at = now + self.settings.renew;
                     self.ask(Question::Renew { sent: now }, Request::Renew { session });
                 }
@@ -214,7 +217,7 @@ impl Life {
         }
         let drained = self.tenures.is_empty() && self.record.state == NodeState::Draining && !self.stopping;
         let state = if drained { NodeState::Drained } else { self.record.state };
-        let value = keys::write(&NodeRecord { state, ..self.record.clone() });
+        let value = keys::write(&NodeRecord { state, trouble: self.trouble(), ..self.record.clone() });
         let key = keys::of_node(&self.settings.node);
         let Membership::In(sitting) = &self.membership else { return };
         if sitting.unclear_since.is_some() {
@@ -295,11 +298,12 @@ impl Life {
     pub(super) fn session_wakes(&self) -> Vec<Duration> {
         match &self.membership {
             // It asks for none any more, and waits for its units to be closed.
-            Membership::Out { .. } if self.stopping => Vec::new(),
+            Membership::Out { .. } if self.stopping || !self.is_awake() => Vec::new(),
             Membership::Out { again } => vec![*again],
-            Membership::In(sitting) if sitting.halted => vec![sitting.renew_at, sitting.deadline],
             Membership::In(sitting) => {
-                vec![sitting.renew_at, sitting.deadline.saturating_sub(self.settings.margin)]
+                let renews = self.is_awake().then_some(sitting.renew_at);
+                let margin = if sitting.halted { Duration::ZERO } else { self.settings.margin };
+                renews.into_iter().chain([sitting.deadline.saturating_sub(margin)]).collect()
             }
             Membership::Asking | Membership::Left => Vec::new(),
         }

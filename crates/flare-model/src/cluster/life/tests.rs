@@ -31,6 +31,12 @@ fn a_node_that_keeps_what_it_believed_is_found() {
     is_missed(Broken::KeepsWhatItBelieved);
 }
 
+/// Whoever cannot record and cuts what nobody else can have leaves doubt for nothing.
+#[test]
+fn a_node_that_gives_up_what_nobody_can_take_is_found() {
+    is_missed(Broken::GivesUpAlone);
+}
+
 #[test]
 fn a_list_from_before_the_last_write_that_is_believed_is_found() {
     is_missed(Broken::BelievesOldLists);

@@ -131,6 +131,7 @@ impl Life {
                 continue;
             }
             match (self.is_wanted(&unit), seen.claims.get(&unit)) {
+                (true, None) if self.is_stuck() => {}
                 (true, None) => self.claim(unit),
                 (true, Some(claim)) if claim.session == session => {
                     let version = claim.version;
@@ -156,12 +157,20 @@ impl Life {
                 self.tenures.insert(unit.clone(), Tenure::TakingEpoch { version });
                 self.ask(Question::Epoch(unit), Request::Epoch);
             }
+            #[cfg(test)]
+            Some(Tenure::Running { .. }) if self.gives_up_alone() => self.cut(unit, Then::Release),
+            // What cannot be finished, or not be recorded, is not waited for.
+            Some(Tenure::Running { .. }) if !wanted && self.cannot_finish(&unit) => {
+                self.cut(unit, Then::Release);
+            }
             Some(Tenure::Running { version, .. }) if !wanted => {
                 let until = now + self.settings.drain_timeout;
                 self.tenures.insert(unit.clone(), Tenure::Draining { version, until });
                 self.actions.push(Action::Drain(unit));
             }
-            Some(Tenure::Draining { until, .. }) if now >= until => self.cut(unit, Then::Release),
+            Some(Tenure::Draining { until, .. }) if now >= until || self.cannot_finish(&unit) => {
+                self.cut(unit, Then::Release);
+            }
             _ => {}
         }
     }

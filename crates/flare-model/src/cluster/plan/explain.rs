@@ -137,7 +137,7 @@ pub struct Decider {
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "AssignmentDeciderName")]
 pub enum DeciderName {
-    /// Whether the node renews its lease.
+    /// Whether the node renews its lease, and works.
     Alive,
     /// Whether it hands its units over.
     Draining,
@@ -183,10 +183,10 @@ pub fn explain(
 
 fn verdict(view: &View, now: &Plan, id: &UnitId, unit: &Unit, candidates: &[Candidate]) -> (Verdict, String) {
     if let Some(moved) = now.moves.iter().find(|moved| moved.unit == *id) {
-        return (Verdict::Moves, words::moves(moved));
+        return (Verdict::Moves, words::moves(view, moved));
     }
     if now.homeless.contains(id) {
-        return (Verdict::Cannot, words::homeless(why_without_place(view, unit)));
+        return (Verdict::Cannot, words::homeless(view, unit, why_without_place(view, unit)));
     }
     if let Some(words) = words::under_way(view, unit) {
         return (Verdict::Waits, words);
@@ -289,7 +289,7 @@ fn round(share: f64) -> f64 {
     (share * 1000.0).round() / 1000.0
 }
 
-/// Whether the node still renews its lease.
+/// Whether the node still renews its lease, and works.
 pub(super) fn is_alive(node: &Node) -> bool {
-    !matches!(node.state, NodeState::Gone | NodeState::Suspect)
+    !matches!(node.state, NodeState::Gone | NodeState::Suspect) && node.trouble.is_none()
 }

@@ -1,7 +1,8 @@
 //! Who should have which unit. A [`View`] of nodes and units comes in, a [`Plan`] goes out: the same for the same view, on
 //! whichever node and in whichever year.
 //!
-//! - Units that nobody can have where they are (`place`) go at once to where they fit, as many as there are.
+//! - Units that nobody can have where they are (`place`) go at once to where they fit, as many as there are. Those of a node that is stuck
+//!   go only to nodes without any trouble: where the store is away for all, nothing is shuffled.
 //! - Balance (`balance`) waits until the members have been the same for a while, moves few at a time, only what runs,
 //!   and stops where there is little to gain.
 //! - What a user put somewhere (`reroute`) stays there until that node goes or drains.
@@ -21,6 +22,7 @@ use std::time::Duration;
 pub use reroute::{Command, Refusal, reroute};
 use scale::Scale;
 
+use super::keys::Trouble;
 use super::{NodeId, NodeState, Reason, UnitId, UnitState};
 
 /// Below so much of the mean a gain is not worth a move.
@@ -58,12 +60,20 @@ pub struct Node {
     pub gives_back: bool,
     /// It was lost lately, and gets no units for balance for so long.
     pub cooldown: Option<Duration>,
+    /// It lives, and does not work, or may not.
+    pub trouble: Option<Trouble>,
 }
 
 impl Node {
     /// One that is live and like all others.
     pub fn live(weight: u32, protocol: u32) -> Node {
-        Node { state: NodeState::Live, weight, protocol, load: None, gives_back: false, cooldown: None }
+        let state = NodeState::Live;
+        Node { state, weight, protocol, load: None, gives_back: false, cooldown: None, trouble: None }
+    }
+
+    /// It certainly does not work: it keeps nothing that another could have.
+    pub fn is_stuck(&self) -> bool {
+        self.trouble.is_some_and(|trouble| trouble.stuck)
     }
 }
 

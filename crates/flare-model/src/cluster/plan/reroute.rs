@@ -88,6 +88,7 @@ fn takes(view: &View, id: &NodeId) -> Result<(), Refusal> {
     let why = match node.state {
         NodeState::Draining | NodeState::Drained => "it is drained",
         NodeState::Suspect => "it missed a renewal",
+        _ if node.trouble.is_some() => "it does not work, or may not",
         _ if node.weight == 0 => "its weight is 0",
         _ => "it cannot read what the leader writes",
     };

@@ -67,11 +67,12 @@ pub(super) fn may_keep(view: &View, node: &Node) -> bool {
     matches!(node.state, NodeState::Live | NodeState::Suspect)
         && node.weight > 0
         && node.protocol >= view.protocol
+        && !node.is_stuck()
 }
 
 /// It may get what has no place.
 pub(super) fn may_take(view: &View, node: &Node) -> bool {
-    node.state == NodeState::Live && may_keep(view, node)
+    node.state == NodeState::Live && node.trouble.is_none() && may_keep(view, node)
 }
 
 /// It may get more for the sake of others.

@@ -10,6 +10,7 @@ use super::explain::{DeciderName, Decision, Verdict, explain};
 use super::scale::{Scale, may_keep, may_take};
 use super::*;
 use crate::cluster::UnitKind;
+use crate::cluster::keys::{Ailment, Trouble};
 
 fn node_id(number: usize) -> NodeId {
     NodeId::new(format!("node-{}", char::from(b'a' + number as u8)))
@@ -197,11 +198,13 @@ fn a_node_that_was_lost_lately_gets_only_what_has_no_other_place() {
 
 #[test]
 fn nodes_that_cannot_take_units_get_none_and_lose_theirs() {
-    let cases: [(&str, Node); 4] = [
+    let stuck = |stuck| Some(Trouble { ailment: Ailment::Records, stuck });
+    let cases: [(&str, Node); 5] = [
         ("draining", Node { state: NodeState::Draining, ..Node::live(1, 1) }),
         ("drained", Node { state: NodeState::Drained, ..Node::live(1, 1) }),
         ("no weight", Node::live(0, 1)),
         ("an older protocol", Node::live(1, 0)),
+        ("stuck", Node { trouble: stuck(true), ..Node::live(1, 1) }),
     ];
     for (case, node) in cases {
         let mut view = view(3, 30);
@@ -223,6 +226,45 @@ fn a_suspect_node_keeps_its_units_and_gets_none() {
     assert_eq!(plan(&view).moves, []);
     view.units.insert(unit_id(99), new_unit(1.0));
     assert_eq!(plan(&view).moves[0].to.node, node_id(0));
+}
+
+#[test]
+fn a_node_that_may_not_work_keeps_its_units_and_gets_none() {
+    let mut view = view(2, 20);
+    converge(&mut view);
+    let trouble = Some(Trouble { ailment: Ailment::Store, stuck: false });
+    view.nodes.get_mut(&node_id(1)).unwrap().trouble = trouble;
+    assert_eq!(plan(&view).moves, []);
+    view.units.insert(unit_id(99), new_unit(1.0));
+    assert_eq!(plan(&view).moves[0].to.node, node_id(0));
+}
+
+/// A store that is away for all is noticed by all of them before one is certain of it.
+#[test]
+fn what_is_stuck_goes_only_to_nodes_without_any_trouble() {
+    let mut view = view(3, 30);
+    converge(&mut view);
+    let trouble = |stuck| Some(Trouble { ailment: Ailment::Store, stuck });
+    for number in 0..3 {
+        view.nodes.get_mut(&node_id(number)).unwrap().trouble = trouble(number == 1);
+    }
+    assert_eq!(plan(&view).moves, [], "nobody is known to work");
+    assert_eq!(plan(&view).homeless.len(), 10);
+    let unit = plan(&view).homeless[0].clone();
+    let why = explain(&view, &unit, None, Vec::new()).unwrap();
+    assert_eq!(why.verdict, Verdict::Cannot);
+    assert!(why.explanation.starts_with("its node lives and does not work, and no"), "{}", why.explanation);
+    view.nodes.get_mut(&node_id(2)).unwrap().trouble = None;
+    let plan = plan(&view);
+    assert_eq!(plan.moves.len(), 10);
+    assert!(plan.moves.iter().all(|step| step.to.node == node_id(2) && step.to.home == Some(node_id(1))));
+    let why = explain(&view, &unit, None, Vec::new()).unwrap();
+    assert_eq!(why.explanation, "node-b lives and does not work, and it fits on node-c");
+    let left = why.candidates.iter().find(|candidate| candidate.node == node_id(1)).unwrap();
+    assert_eq!(left.decision, Decision::No);
+    let alive = left.deciders.iter().find(|decider| decider.decider == DeciderName::Alive).unwrap();
+    assert_eq!(alive.decision, Decision::No);
+    assert_eq!(alive.detail, "it renews its lease, and does not work: the store does not answer it");
 }
 
 #[test]
@@ -372,14 +414,17 @@ fn any_node() -> impl Strategy<Value = Node> {
     ];
     let load = proptest::option::of(0.0..1.0_f64);
     let cooldown = proptest::option::weighted(0.15, Just(Duration::from_secs(9)));
-    (state, 0..4_u32, 0..3_u32, load, prop::bool::weighted(0.1), cooldown).prop_map(
-        |(state, weight, protocol, load, gives_back, cooldown)| Node {
+    let trouble = any::<bool>().prop_map(|stuck| Trouble { ailment: Ailment::Store, stuck });
+    let trouble = proptest::option::weighted(0.15, trouble);
+    (state, 0..4_u32, 0..3_u32, load, prop::bool::weighted(0.1), cooldown, trouble).prop_map(
+        |(state, weight, protocol, load, gives_back, cooldown, trouble)| Node {
             state,
             weight,
             protocol: u32::from(protocol > 0),
             load,
             gives_back,
             cooldown,
+            trouble,
         },
     )
 }

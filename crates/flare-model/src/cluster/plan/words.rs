@@ -2,6 +2,7 @@
 
 use super::explain::{Candidate, Decider, DeciderName, Decision, is_alive};
 use super::{Move, Node, NodeId, NodeState, Reason, Unit, View};
+use crate::cluster::keys::Trouble;
 use crate::duration::HumanDuration;
 
 /// `4 %`.
@@ -11,10 +12,14 @@ pub(super) fn percent(share: f64) -> String {
 
 /// What the node itself is like.
 pub(super) fn fitness(view: &View, node: &Node) -> Vec<Decider> {
-    let alive = match node.state {
-        NodeState::Gone => "its lease is over",
-        NodeState::Suspect => "it missed a renewal",
-        _ => "it renews its lease",
+    let alive = match (node.state, node.trouble) {
+        (NodeState::Gone, _) => "its lease is over".to_owned(),
+        (NodeState::Suspect, _) => "it missed a renewal".to_owned(),
+        (_, Some(trouble)) if trouble.stuck => does_not_work(trouble),
+        (_, Some(trouble)) => {
+            format!("it renews its lease, and may not work: {}", trouble.ailment.words())
+        }
+        (_, None) => "it renews its lease".to_owned(),
     };
     let drains = matches!(node.state, NodeState::Draining | NodeState::Drained);
     let draining = if drains { "it hands its units over" } else { "it takes units" };
@@ -30,11 +35,16 @@ pub(super) fn fitness(view: &View, node: &Node) -> Vec<Decider> {
         format!("it reads up to protocol {}, and the leader writes protocol {}", node.protocol, view.protocol)
     };
     vec![
-        Decider::of(DeciderName::Alive, is_alive(node), alive.to_owned()),
+        Decider::of(DeciderName::Alive, is_alive(node), alive),
         Decider::of(DeciderName::Draining, !drains, draining.to_owned()),
         Decider::of(DeciderName::Weight, node.weight > 0, weight),
         Decider::of(DeciderName::Protocol, reads, protocol),
     ]
+}
+
+/// It lives, and that is all.
+fn does_not_work(trouble: Trouble) -> String {
+    format!("it renews its lease, and does not work: {}", trouble.ailment.words())
 }
 
 /// What holds a move back.
@@ -76,12 +86,16 @@ pub(super) fn restraints(
 }
 
 /// It gets another node.
-pub(super) fn moves(moved: &Move) -> String {
+pub(super) fn moves(view: &View, moved: &Move) -> String {
     let to = &moved.to.node;
+    let left = moved.from.as_ref().and_then(|from| view.nodes.get(from));
     let from = moved.from.as_ref().map_or_else(|| "its node".to_owned(), ToString::to_string);
     match moved.to.reason {
         Reason::Created | Reason::Shards => format!("it is new, and {to} is the least full"),
         Reason::NodeGone => format!("{from} is gone, and it fits on {to}"),
+        Reason::Drain if left.is_some_and(Node::is_stuck) => {
+            format!("{from} lives and does not work, and it fits on {to}")
+        }
         Reason::Drain => format!("{from} hands its units over, and it fits on {to}"),
         Reason::Balance => format!("{from} is fuller than {to}"),
         Reason::GiveBack => format!("{from} has too much to do, and {to} has the least"),
@@ -90,14 +104,16 @@ pub(super) fn moves(moved: &Move) -> String {
 }
 
 /// There is no node for it.
-pub(super) fn homeless(why: Option<Reason>) -> String {
+pub(super) fn homeless(view: &View, unit: &Unit, why: Option<Reason>) -> String {
+    let node = unit.node().and_then(|node| view.nodes.get(node));
     let why = match why {
+        Some(Reason::Drain) if node.is_some_and(Node::is_stuck) => "its node lives and does not work",
         Some(Reason::NodeGone) => "its node is gone",
         Some(Reason::Drain) => "its node takes no units any more",
         _ => "it is new",
     };
     format!(
-        "{why}, and no node takes units: all are draining, have weight 0, missed a renewal, or read an older protocol"
+        "{why}, and no node takes units: all are draining, have weight 0, missed a renewal, do not work, or read an older protocol"
     )
 }
 

@@ -77,6 +77,7 @@ macro_rules! each_cluster_behaviour {
                 a_session_that_is_over_is_never_renewed_again,
                 a_session_that_was_ended_is_never_renewed_again,
                 a_renewal_names_its_owner,
+                it_is_told_how_long_a_session_lasts_yet,
                 only_its_owner_ends_a_session,
                 an_ended_session_writes_nothing,
                 a_deadline_counts_from_before_the_question,

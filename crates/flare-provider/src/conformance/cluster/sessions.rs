@@ -1,8 +1,10 @@
 //! Behaviours of sessions: how long they last, and what goes with them.
 
-use super::Gathering;
+use std::time::Duration;
+
 use super::fixture::*;
-use crate::cluster::Session;
+use super::{Gathering, Participant};
+use crate::cluster::{Session, SessionId};
 use crate::error::ErrorKind;
 
 /// A coordinator may give more, as etcd does where little is asked for.
@@ -55,6 +57,27 @@ pub async fn keys_of_a_session_vanish_together_when_it_ends(gathering: &dyn Gath
     one.cluster.end(&session, "a").await.expect("ended");
     assert_eq!(other.names("k/").await, ["k/3"]);
     one.cluster.end(&session, "a").await.expect("ending twice is fine");
+}
+
+async fn left(asked: &Participant, session: &SessionId) -> Option<Duration> {
+    asked.cluster.left(session).await.expect("it is told")
+}
+
+/// For people: in whole seconds or finer, and never less than it is.
+pub async fn it_is_told_how_long_a_session_lasts_yet(gathering: &dyn Gathering) {
+    let (one, other) = (gathering.join().await, gathering.join().await);
+    let short = one.grant("a", gathering.shortest_ttl()).await;
+    let long = one.grant("b", PATIENCE).await;
+    one.put("k", "v", Some(&short.session)).await;
+    let first = left(&other, &short.session).await.expect("it is there");
+    assert!(first > Duration::ZERO && first <= short.ttl + Duration::from_secs(1), "{first:?}");
+    let lasting = left(&other, &long.session).await.expect("it is there");
+    assert!(lasting > first, "{lasting:?}");
+    other.until_gone("k").await;
+    assert_eq!(left(&other, &short.session).await, None, "it is over");
+    assert!(left(&other, &long.session).await.expect("it is there") < lasting, "it goes on");
+    one.cluster.end(&long.session, "b").await.expect("ended");
+    assert_eq!(left(&other, &long.session).await, None);
 }
 
 /// Three times its time to live.

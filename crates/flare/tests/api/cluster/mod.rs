@@ -7,4 +7,6 @@ mod moves;
 pub mod nodes;
 mod secure;
 mod shapes;
+mod stuck;
 mod together;
+mod way;

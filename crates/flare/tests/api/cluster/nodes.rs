@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::way::Way;
 use crate::support::postgresql::{fresh_schema, server};
 use crate::support::{Api, Flare, Receiver, Setup, document_url, left_out, minimal_resource, until};
 
@@ -29,6 +30,9 @@ pub struct Nodes {
     pub flares: BTreeMap<&'static str, Flare>,
     pub receiver: Receiver,
     pub resource: String,
+    /// Between each node and the store, where nodes find each other elsewhere.
+    pub ways: BTreeMap<&'static str, Way>,
+    store: String,
     setup: Setup,
     _etcd: Option<Etcd>,
 }
@@ -82,6 +86,8 @@ impl Nodes {
             flares: BTreeMap::new(),
             receiver: Receiver::start().await,
             resource: String::new(),
+            ways: BTreeMap::new(),
+            store: server().expect("it is there, see above").url.clone(),
             setup,
             _etcd: etcd,
         };
@@ -98,7 +104,15 @@ impl Nodes {
 
     /// One more.
     pub async fn add(&mut self, name: &'static str) {
-        let flare = self.setup.clone().with("FLARE_CLUSTER_NODE", name).start().await;
+        let mut setup = self.setup.clone().with("FLARE_CLUSTER_NODE", name);
+        if self._etcd.is_some() {
+            let (scheme, rest) = self.store.split_once('@').expect("a url with a user");
+            let (server, database) = rest.split_once('/').expect("a url with a database");
+            let way = Way::to(server.to_owned()).await;
+            setup = setup.with("FLARE_PROVIDER_POSTGRESQL_URL", &format!("{scheme}@{}/{database}", way.addr));
+            self.ways.insert(name, way);
+        }
+        let flare = setup.start().await;
         self.flares.insert(name, flare);
     }
 
