@@ -71,10 +71,7 @@ impl Event {
     /// Whether a node loses all its units by it. One that reaches its coordinator gives them up when it has not reached the store for two
     /// leases.
     pub fn loses_units(self) -> bool {
-        match self {
-            Event::CutOthers | Event::RestartStore | Event::Promote => false,
-            _ => true,
-        }
+        !matches!(self, Event::CutOthers | Event::RestartStore | Event::Promote)
     }
 
     /// How soon all units of the node have to run elsewhere.
