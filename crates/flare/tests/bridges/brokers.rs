@@ -96,7 +96,7 @@ impl Ends {
             let headers = one.headers.expect("it has headers");
             let headers: BTreeMap<String, String> = headers
                 .iter()
-                .map(|(name, values)| (lower(&name.to_string()), values[0].to_string()))
+                .map(|(name, values)| (lower(name.as_ref()), values[0].to_string()))
                 .collect();
             let id = headers["nats-msg-id"].clone();
             (id, headers, serde_json::from_slice(&one.payload).expect("JSON"))
