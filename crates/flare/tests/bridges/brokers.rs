@@ -94,10 +94,8 @@ impl Ends {
         let read = |one: async_nats::Message| {
             assert_eq!(one.subject.as_str(), format!("{}.a%2F1", self.nats.stream));
             let headers = one.headers.expect("it has headers");
-            let headers: BTreeMap<String, String> = headers
-                .iter()
-                .map(|(name, values)| (lower(name.as_ref()), values[0].to_string()))
-                .collect();
+            let headers: BTreeMap<String, String> =
+                headers.iter().map(|(name, values)| (lower(name.as_ref()), values[0].to_string())).collect();
             let id = headers["nats-msg-id"].clone();
             (id, headers, serde_json::from_slice(&one.payload).expect("JSON"))
         };
