@@ -209,6 +209,15 @@ fn every_verdict_has_its_case_and_its_words() {
         ),
         (Verdict::InDoubt, |e| e.glimpse.as_mut().unwrap().doubt = true, &["is unknown"]),
         (
+            Verdict::InDoubt,
+            |e| {
+                noted(e, Left::Dropped);
+                e.glimpse.as_mut().unwrap().doubt = true;
+                e.document.as_mut().unwrap().row.deleted = true;
+            },
+            &["is unknown", "the delete was given up after 2 attempts", "its dead letter was dropped"],
+        ),
+        (
             Verdict::NotHeld,
             |e| e.glimpse.as_mut().unwrap().held = false,
             &["does not have it", "why is not kept"],

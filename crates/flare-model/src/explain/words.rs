@@ -199,6 +199,12 @@ pub(super) fn in_doubt(gist: &Gist<'_>) -> String {
                 what(gist, Some(note))
             )
         }
+        Some(note) if matches!(note.left, Left::Dropped | Left::LeaveDropped) && !gist.glimpse.is_owed() => {
+            let (what, how) = (what(gist, Some(note)), note.story.as_deref().map(how).unwrap_or_default());
+            format!(
+                "whether the client has it is unknown: {why}, {what} was given up{how}, and its dead letter was dropped"
+            )
+        }
         _ => format!("whether the client has it is unknown: {why}"),
     }
 }

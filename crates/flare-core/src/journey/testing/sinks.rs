@@ -55,7 +55,7 @@ impl Scripted {
             found.map(|(_, value)| value.clone()).unwrap_or_default()
         };
         let word =
-            |one: &Outgoing| format!("{} {} {}", one.document, header(one, "flare-action"), one.revision);
+            |one: &Outgoing| format!("{} {} {}", one.document, header(one, "Flare-Action"), one.revision);
         self.came.lock().iter().map(word).collect()
     }
 
@@ -147,7 +147,7 @@ fn a_sink_gets_what_a_client_would() {
         assert_eq!((&*came.document, &*came.revision), ("http://h/7", "3"));
         assert_eq!(came.content_type, Some("application/json"));
         let names: Vec<&str> = came.headers.iter().map(|(name, _)| name.as_str()).collect();
-        let wanted = ["flare-document", "flare-revision", "flare-action", "flare-sequence", "webhook-id"];
+        let wanted = ["Flare-Document", "Flare-Revision", "Flare-Action", "Flare-Sequence", "webhook-id"];
         assert!(wanted.iter().all(|name| names.contains(name)), "{names:?}");
         assert!(!names.contains(&"host") && !names.contains(&"content-type"), "{names:?}");
         let body: Value = serde_json::from_slice(&came.body).expect("an envelope");

@@ -218,6 +218,23 @@ async fn a_dropped_dead_letter_of_an_update_leaves_an_older_state_and_says_so() 
 }
 
 #[tokio::test]
+async fn a_dropped_dead_letter_of_a_delete_is_told_of_beside_what_is_unknown() {
+    let story = Story::told(Receiver::answering(refusing(500)).await).await;
+    let subscription = story.subscribe_simply(json!({"retry": {"quantity": 1}})).await;
+    story.put("a", 1).await;
+    story.settled(&subscription).await;
+    story.remove("a").await;
+    story.until_status(&subscription, "given up", |s| s["feed"]["deadLetters"] == 1).await;
+    let letter = format!("{subscription}/dead-letters?document={}", document_url("a"));
+    story.api().delete(&letter).await.expect(204);
+    let dropped = until_verdict(&story, &subscription, "a", "inDoubt").await;
+    let told = words(&dropped, "standing");
+    for word in ["is unknown", "the delete was given up after 1 attempt", "its dead letter was dropped"] {
+        assert!(told.contains(word), "{word}: {dropped}");
+    }
+}
+
+#[tokio::test]
 async fn a_discarded_delete_leaves_the_client_with_the_document_and_says_so() {
     let story = Story::told(Receiver::answering(refusing(500)).await).await;
     let subscription = story.subscribe_simply(json!({"discard": [500]})).await;
