@@ -28,6 +28,7 @@ pub mod revision;
 pub mod router;
 pub mod schema;
 pub mod sharing;
+pub mod sorted;
 pub mod subscription;
 pub mod template;
 pub mod time;

@@ -111,9 +111,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             continue;
         }
         let workload = if args.quick { workload.tenth() } else { workload.clone() };
+        // What TLS costs is seen beside the same without it, in turns: machines differ from one minute to the next.
+        let plain = workload.tls.then(|| Workload { tls: false, ..workload.clone() });
         let mut seen = Vec::new();
-        let mut seen_before = Vec::new();
+        let (mut seen_before, mut seen_plain) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
+            if let Some(plain) = &plain {
+                seen_plain.push(runtime.block_on(round(&binary, plain))?);
+            }
             if let Some(before) = &args.before {
                 seen_before.push(runtime.block_on(round(before, &workload))?);
             }
@@ -127,6 +132,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             print_ratio(&workload, &before, &now);
         } else {
             print_line(&workload, workload.about, &now);
+        }
+        if let Some(plain) = &plain {
+            let without = median(plain, seen_plain);
+            print_line(plain, "the same without TLS", &without);
+            println!(
+                "    with TLS to without: cpu {:.3}",
+                now.measured.cpu_micros / without.measured.cpu_micros
+            );
         }
     }
     if args.scenarios {

@@ -30,8 +30,8 @@ pub struct Compiled {
     pub requests: [Arc<RequestParts>; 3],
     /// Subscriptions with the same number share bodies.
     pub shape: u64,
-    /// The beginning of every notification's id: subscription and log.
-    pub identity: Sha256,
+    /// Which log it follows.
+    incarnation: u64,
     /// What the sequences count on from that the client is told.
     pub sequences_from: u64,
     /// What is not to be kept of an answer.
@@ -79,15 +79,6 @@ impl Compiled {
         appearance: Appearance<'_>,
     ) -> Compiled {
         let requests = requests(&spec.way, &appearance);
-        let mut identity = Sha256::new();
-        identity.update(id.as_str().as_bytes());
-        identity.update([0]);
-        identity.update(incarnation.to_be_bytes());
-        // A document that leaves, enters, and leaves again by changes of the filter does so at one sequence: what
-        // is told differs by the filter it was decided under.
-        if filter_changes > 0 {
-            identity.update(filter_changes.to_be_bytes());
-        }
         let shape = shape_of(&spec);
         let (sequences_from, signer) = (0, Arc::default());
         let echoes = Echoes::of(spec.way.targets().iter().map(|target| &**target));
@@ -99,11 +90,26 @@ impl Compiled {
             spec,
             requests,
             shape,
-            identity,
+            incarnation,
             sequences_from,
             echoes,
             signer,
         }
+    }
+
+    /// The beginning of every notification's id: subscription and log. It is as quickly begun anew as copied, and a beginning
+    /// that is kept would take more room than all it is made of.
+    pub fn identity(&self) -> Sha256 {
+        let mut identity = Sha256::new();
+        identity.update(self.id.as_str().as_bytes());
+        identity.update([0]);
+        identity.update(self.incarnation.to_be_bytes());
+        // A document that leaves, enters, and leaves again by changes of the filter does so at one sequence: what
+        // is told differs by the filter it was decided under.
+        if self.filter_changes > 0 {
+            identity.update(self.filter_changes.to_be_bytes());
+        }
+        identity
     }
 
     /// The same, whose sequences count on from another number than 0.
@@ -121,7 +127,7 @@ impl Compiled {
             spec: Spec { concurrency, rate_limit, ..self.spec.clone() },
             requests: self.requests.clone(),
             shape: self.shape,
-            identity: self.identity.clone(),
+            incarnation: self.incarnation,
             sequences_from: self.sequences_from,
             echoes: self.echoes.clone(),
             signer: self.signer.clone(),

@@ -23,7 +23,7 @@ impl NotificationId {
 
 /// The same on every attempt of the same notification, and on no other.
 pub fn notification_id(compiled: &Compiled, url: &str, attempt: &Attempt) -> NotificationId {
-    let mut hash = compiled.identity.clone();
+    let mut hash = compiled.identity();
     hash.update(url.as_bytes());
     hash.update([0, attempt.action as u8]);
     hash.update(attempt.seq.0.to_be_bytes());

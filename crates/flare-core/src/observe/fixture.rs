@@ -14,8 +14,8 @@ use super::attempt::{Entry, Exchange, Id, Outcome, Phases};
 use crate::bridges::Bridges;
 use crate::notification::compiled::{Appearance, Compiled};
 
-/// A subscription with this number.
-pub fn compiled(number: u64) -> Arc<Compiled> {
+/// What they follow.
+pub fn resource() -> Arc<Resource> {
     let view = ResourceView {
         id: ResourceId::new("res"),
         endpoint: "http://h/{id}".into(),
@@ -23,7 +23,16 @@ pub fn compiled(number: u64) -> Arc<Compiled> {
         lanes: 1,
         created_at: Timestamp::from_millis(0),
     };
-    let resource = Arc::new(Resource::compile(view, ResourceNumber(1)).unwrap());
+    Arc::new(Resource::compile(view, ResourceNumber(1)).unwrap())
+}
+
+/// A subscription with this number.
+pub fn compiled(number: u64) -> Arc<Compiled> {
+    compiled_of(resource(), number)
+}
+
+/// The same, of a resource that is there.
+pub fn compiled_of(resource: Arc<Resource>, number: u64) -> Arc<Compiled> {
     let draft: Draft = serde_json::from_str(r#"{"endpoint":{"url":"http://c/"}}"#).unwrap();
     let limits = Limits {
         default_timeout: Duration::from_secs(1),

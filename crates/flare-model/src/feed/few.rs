@@ -1,17 +1,30 @@
-//! Sets that most feeds have nothing in: of documents in trouble, or met out of turn. A feed at rest keeps no room for
-//! them, one on the usual way from read to delivered never makes any, and there are many feeds.
+//! What most feeds have nothing in: documents in trouble, or met out of turn, a sweep, what a crash has left to judge. A feed
+//! at rest keeps no room for it, one on the usual way from read to delivered never makes any, and there are many feeds.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::sync::LazyLock;
 
 use roaring::RoaringTreemap;
 
+#[cfg(doc)]
+use super::Feed;
+use super::open::Judge;
+use super::{Standing, Sweep, Tally};
 use crate::ids::{Ordinal, Seq};
 
 /// The sets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Sets {
+    /// Documents that are owed.
+    pub waiting: BTreeMap<Ordinal, Standing>,
+    /// After a crash: how to tell what is in doubt, until all that may have been open then is settled.
+    pub judge: Option<Box<Judge>>,
+    /// The sweep under way.
+    pub sweep: Option<Box<Sweep>>,
+    /// Every revision is sent that was replaced after this change; `None`: only the newest. With
+    /// [`Feed::NOTHING_OLDER`] only the newest too, but in the ways of `history.rs`.
+    pub since: Option<Seq>,
     /// Changes beyond `read` that are settled already: a retry sent the document as it was by then.
     pub extras: BTreeSet<Seq>,
     /// The documents that a retry decided on beyond `read`, and where: an older row of one must not follow.
@@ -37,11 +50,27 @@ pub(super) struct Sets {
 
 impl Sets {
     fn is_empty(&self) -> bool {
-        let Sets { extras, outran, doubt, dead, again, unrecorded, unjudged, more, noted, untold } = self;
+        let Sets {
+            waiting,
+            judge,
+            sweep,
+            since,
+            extras,
+            outran,
+            doubt,
+            dead,
+            again,
+            unrecorded,
+            unjudged,
+            more,
+            noted,
+            untold,
+        } = self;
         let bitmaps = doubt.is_empty() && dead.is_empty() && unjudged.is_empty();
         let notes = noted.is_empty() && untold.is_empty();
         let lists = extras.is_empty() && outran.is_empty() && again.is_empty();
-        bitmaps && notes && lists && unrecorded.is_empty() && more.is_empty()
+        let owed = !waiting.is_empty() || judge.is_some() || sweep.is_some() || since.is_some();
+        !owed && bitmaps && notes && lists && unrecorded.is_empty() && more.is_empty()
     }
 }
 
@@ -66,6 +95,26 @@ impl Few {
     /// The sets, to put something in.
     pub fn make(&mut self) -> &mut Sets {
         self.0.get_or_insert_default()
+    }
+
+    /// A document is not owed any more. What stood for it.
+    pub fn take_waiting(&mut self, ordinal: &Ordinal) -> Option<Standing> {
+        self.any()?.waiting.remove(ordinal)
+    }
+
+    /// What stands for a document, to be changed.
+    pub fn waiting_mut(&mut self, ordinal: &Ordinal) -> Option<&mut Standing> {
+        self.any()?.waiting.get_mut(ordinal)
+    }
+
+    /// How to tell what is in doubt, to be changed, while a crash has left anything to judge.
+    pub fn judge_mut(&mut self) -> Option<&mut Judge> {
+        self.any()?.judge.as_deref_mut()
+    }
+
+    /// The sweep under way, to be changed.
+    pub fn sweep_mut(&mut self) -> Option<&mut Sweep> {
+        self.any()?.sweep.as_deref_mut()
     }
 
     /// A change beyond the reader that was settled: not any more. Whether it was.
@@ -124,5 +173,31 @@ impl Deref for Few {
             Some(sets) => sets,
             None => &NOTHING,
         }
+    }
+}
+
+/// A [`Tally`] that takes room only once something was counted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counted(Option<Box<Tally>>);
+
+static UNCOUNTED: Tally = Tally::NOTHING;
+
+impl From<Tally> for Counted {
+    fn from(tally: Tally) -> Counted {
+        Counted((tally != Tally::NOTHING).then(|| Box::new(tally)))
+    }
+}
+
+impl Deref for Counted {
+    type Target = Tally;
+
+    fn deref(&self) -> &Tally {
+        self.0.as_deref().unwrap_or(&UNCOUNTED)
+    }
+}
+
+impl DerefMut for Counted {
+    fn deref_mut(&mut self) -> &mut Tally {
+        self.0.get_or_insert_default()
     }
 }

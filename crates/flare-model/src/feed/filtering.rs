@@ -75,7 +75,9 @@ impl Feed {
             return;
         }
         // Nothing was decided yet.
-        self.sweep.take_if(|sweep| sweep.end == Seq(0));
+        if let Some(few) = self.few.any() {
+            few.sweep.take_if(|sweep| sweep.end == Seq(0));
+        }
         if let Some(filtering) = &mut self.filtering {
             filtering.swept = self.changes;
         }

@@ -200,24 +200,24 @@ impl Feed {
         let lacks = held || doubt || !row.deleted;
         let next = self.filtering.as_ref().is_some_and(|filtering| filtering.swept < self.changes);
         let under_way =
-            self.sweep.as_deref().filter(|sweep| row.seq > sweep.position && row.seq <= sweep.end);
+            self.few.sweep.as_deref().filter(|sweep| row.seq > sweep.position && row.seq <= sweep.end);
         Glimpse {
             held,
             doubt,
             doubted: self.few.doubt.contains(ordinal.0),
-            unheard: (unread || self.waiting.contains_key(&ordinal)) && self.may_have_been_sent(row),
+            unheard: (unread || self.few.waiting.contains_key(&ordinal)) && self.may_have_been_sent(row),
             dead: self.few.dead.contains(ordinal.0),
             letter: None,
             noted: lacks && self.few.noted.contains(ordinal.0),
             untold: lacks && self.few.untold.contains(ordinal.0),
             note: None,
-            open: self.open.get(&ordinal).map(|open| Flight {
+            open: self.delta.open.get(&ordinal).map(|open| Flight {
                 seq: open.seq,
                 action: open.action,
                 replay: open.replay,
             }),
             again: self.few.again.contains_key(&ordinal),
-            waiting: self.waiting.get(&ordinal).cloned(),
+            waiting: self.few.waiting.get(&ordinal).cloned(),
             unread,
             to_tell: unread && decide(!row.deleted, held, doubt).is_some(),
             sweep: under_way
@@ -242,29 +242,29 @@ impl Feed {
 
     /// Those of them that are going to be told something.
     pub fn pending(&self) -> RoaringTreemap {
-        let pending = self.waiting.keys().chain(self.open.keys()).chain(self.few.again.keys());
+        let pending = self.few.waiting.keys().chain(self.delta.open.keys()).chain(self.few.again.keys());
         pending.map(|ordinal| ordinal.0).collect()
     }
 
     /// How many these are.
     pub fn pending_count(&self) -> u64 {
-        let waits = |ordinal: &&Ordinal| self.waiting.contains_key(ordinal);
-        let open = self.open.keys().filter(|ordinal| !waits(ordinal)).count();
+        let waits = |ordinal: &&Ordinal| self.few.waiting.contains_key(ordinal);
+        let open = self.delta.open.keys().filter(|ordinal| !waits(ordinal)).count();
         let again =
-            self.few.again.keys().filter(|ordinal| !waits(ordinal) && !self.open.contains_key(ordinal));
-        (self.waiting.len() + open + again.count()) as u64
+            self.few.again.keys().filter(|ordinal| !waits(ordinal) && !self.delta.open.contains_key(ordinal));
+        (self.few.waiting.len() + open + again.count()) as u64
     }
 
     /// Whether some of what lies beyond the reader is settled already.
     pub fn is_ahead(&self) -> bool {
         !self.few.extras.is_empty()
-            || self.judge.as_ref().is_some_and(|judge| judge.ahead.horizon > self.read)
+            || self.few.judge.as_ref().is_some_and(|judge| judge.ahead.horizon > self.read)
     }
 
     /// From where on there is something that the reader, or a sweep, has yet to come to.
     pub fn to_come_from(&self) -> Seq {
         let next = self.filtering.as_ref().is_some_and(|filtering| filtering.swept < self.changes);
-        let swept = self.sweep.as_ref().map_or(self.read, |sweep| sweep.position);
+        let swept = self.few.sweep.as_ref().map_or(self.read, |sweep| sweep.position);
         if next { Seq(0) } else { swept.min(self.read) }
     }
 }

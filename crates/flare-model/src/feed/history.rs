@@ -36,13 +36,13 @@ impl Feed {
     /// The mark of a feed that sends every revision: what was replaced up to here it does not see. `None` for a
     /// feed that sends only the newest.
     pub fn since(&self) -> Option<Seq> {
-        self.since.filter(|since| *since != Feed::NOTHING_OLDER)
+        self.few.since.filter(|since| *since != Feed::NOTHING_OLDER)
     }
 
     /// Whether the documents of this feed go the way of [`Feed::next_revision`] when they are due, one revision after
     /// the other, rather than that of [`Feed::retry`]. A feed that sent every revision goes on so for a while.
     pub fn is_in_turn(&self) -> bool {
-        self.since.is_some()
+        self.few.since.is_some()
     }
 
     /// From now on every revision is sent: what is newest at `head`, and all that comes. Answers the documents that
@@ -52,32 +52,36 @@ impl Feed {
             return Vec::new();
         }
         let in_turn = self.is_in_turn();
-        self.since = Some(if self.rules.keeps(Rule::SinceNow) { head } else { Seq(0) });
+        self.few.make().since = Some(if self.rules.keeps(Rule::SinceNow) { head } else { Seq(0) });
         self.delta.dirty = true;
         if in_turn {
             return Vec::new();
         }
-        let in_flight: Vec<_> = self.open.iter().map(|(o, open)| (*o, open.seq, open.newer)).collect();
+        let in_flight: Vec<_> = self.delta.open.iter().map(|(o, open)| (*o, open.seq, open.newer)).collect();
         for (ordinal, seq, newer) in in_flight {
             if let Some(newer) = newer {
-                self.holes.remove(&newer);
+                self.fill(&newer);
                 self.stand_for_all(ordinal, seq);
             }
             // A document that has a standing has no hole, or a crash would find the two apart.
-            if self.waiting.contains_key(&ordinal) {
-                self.holes.remove(&seq);
+            if self.few.waiting.contains_key(&ordinal) {
+                self.fill(&seq);
             }
         }
-        self.open.values_mut().for_each(|open| open.newer = None);
+        if let Some(delta) = self.delta.any() {
+            delta.open.values_mut().for_each(|open| open.newer = None);
+        }
         let again = self.few.any().map(|few| std::mem::take(&mut few.again)).unwrap_or_default();
         for (ordinal, seq) in &again {
-            self.holes.remove(seq);
-            if !self.waiting.contains_key(ordinal) {
+            self.fill(seq);
+            if !self.few.waiting.contains_key(ordinal) {
                 self.stand(*ordinal, *seq, State::Waiting { due: AT_ONCE });
             }
             self.wait_for_record(*ordinal);
         }
-        self.few.make().more.extend(self.waiting.keys());
+        if let Some(few) = self.few.any() {
+            few.more.extend(few.waiting.keys());
+        }
         again.into_keys().collect()
     }
 
@@ -86,7 +90,7 @@ impl Feed {
     /// way of keeping it is taken up again when there is nothing to be kept.
     pub fn newest_only(&mut self) {
         if self.since().is_some() {
-            self.since = Some(Feed::NOTHING_OLDER);
+            self.few.make().since = Some(Feed::NOTHING_OLDER);
             self.delta.dirty = true;
         }
     }
@@ -95,11 +99,11 @@ impl Feed {
     /// had never sent all of them.
     pub(super) fn end_turns(&mut self) {
         let nothing_stands =
-            self.waiting.is_empty() && self.open.is_empty() && self.few.unrecorded.is_empty();
-        let nothing_to_judge = self.judge.is_none() && self.few.unjudged.is_empty();
-        if self.since == Some(Feed::NOTHING_OLDER) && nothing_stands && nothing_to_judge {
-            self.since = None;
+            self.few.waiting.is_empty() && self.delta.open.is_empty() && self.few.unrecorded.is_empty();
+        let nothing_to_judge = self.few.judge.is_none() && self.few.unjudged.is_empty();
+        if self.few.since == Some(Feed::NOTHING_OLDER) && nothing_stands && nothing_to_judge {
             if let Some(few) = self.few.any() {
+                few.since = None;
                 few.more.clear();
             }
             self.delta.dirty = true;
@@ -108,7 +112,7 @@ impl Feed {
 
     /// From which change on a document that waits is owed to the client.
     pub fn owed_from(&self, ordinal: Ordinal) -> Option<Seq> {
-        self.waiting.get(&ordinal).map(Standing::owed_from)
+        self.few.waiting.get(&ordinal).map(Standing::owed_from)
     }
 
     /// A replay of a document of which older revisions are owed: it comes with them, soon.
@@ -118,7 +122,7 @@ impl Feed {
         replay: u64,
         now: Timestamp,
     ) -> bool {
-        let Some(standing) = self.waiting.get_mut(&ordinal) else { return false };
+        let Some(standing) = self.few.waiting_mut(&ordinal) else { return false };
         if let State::Waiting { .. } = standing.state {
             standing.state = State::Waiting { due: now };
         }
@@ -133,14 +137,14 @@ impl Feed {
 
     /// The reader meets a revision that is not settled.
     pub(super) fn read_revision(&mut self, row: &Row, interest: &mut impl Interest) -> Met {
-        if let Some(open) = self.open.get(&row.ordinal) {
+        if let Some(open) = self.delta.open.get(&row.ordinal) {
             // An attempt that outran the reader, before every revision was wanted, may be for this very one.
             if open.seq < row.seq {
                 self.stand_for_all(row.ordinal, open.seq);
             }
             return Met::Busy;
         }
-        if self.waiting.contains_key(&row.ordinal) {
+        if self.few.waiting.contains_key(&row.ordinal) {
             self.few.make().more.insert(row.ordinal);
             return Met::Settled;
         }
@@ -149,7 +153,7 @@ impl Feed {
             self.wait_for_record(row.ordinal);
             return Met::Owed;
         }
-        self.holes.insert(row.seq, row.ordinal);
+        self.delta.holes.insert(row.seq, row.ordinal);
         match self.begin(row, interest) {
             Some(attempt) => Met::Send(attempt),
             None => Met::Settled,
@@ -165,7 +169,7 @@ impl Feed {
         found: Option<&Row>,
         interest: &mut impl Interest,
     ) -> Next {
-        if self.open.contains_key(&ordinal) || self.few.unrecorded.contains(&ordinal) {
+        if self.delta.open.contains_key(&ordinal) || self.few.unrecorded.contains(&ordinal) {
             return Next::Wait;
         }
         // What the reader has not met yet it will meet, and this document then waits no more.
@@ -185,7 +189,7 @@ impl Feed {
         match self.begin(row, interest) {
             Some(attempt) => Next::Send(attempt),
             None => {
-                self.tally.skipped += u64::from(given_up);
+                self.skipped(u64::from(given_up));
                 self.pass_on(ordinal, row.seq, None);
                 Next::Passed
             }
@@ -196,7 +200,7 @@ impl Feed {
     /// newest it makes no difference.
     pub(super) fn is_given_up(&self, ordinal: Ordinal) -> bool {
         let passed = |standing: &Standing| standing.state == State::Passed && standing.trouble.is_some();
-        self.since().is_some() && self.waiting.get(&ordinal).is_some_and(passed)
+        self.since().is_some() && self.few.waiting.get(&ordinal).is_some_and(passed)
     }
 
     /// The change at `seq` is settled, and more of its document may be owed: durable before that is sent. What the
@@ -204,7 +208,7 @@ impl Feed {
     /// nothing follows it is a dead letter, and if something does it is counted as skipped.
     pub(super) fn pass_on(&mut self, ordinal: Ordinal, seq: Seq, given_up: Option<Box<Trouble>>) {
         self.stand(ordinal, seq, State::Passed);
-        if let Some(standing) = self.waiting.get_mut(&ordinal) {
+        if let Some(standing) = self.few.waiting_mut(&ordinal) {
             standing.trouble = given_up;
         }
         self.few.make().more.insert(ordinal);
@@ -213,7 +217,7 @@ impl Feed {
 
     /// Nothing that the reader has met is owed of a document.
     pub(super) fn owe_no_more(&mut self, ordinal: Ordinal) {
-        let Some(standing) = self.waiting.remove(&ordinal) else { return };
+        let Some(standing) = self.few.take_waiting(&ordinal) else { return };
         self.few.take_more(&ordinal);
         self.few.take_unjudged(ordinal.0);
         self.needs_no_judgement(ordinal);
@@ -243,11 +247,11 @@ impl Feed {
     /// that follows is owed, and then its hole is not needed.
     fn stand_for_all(&mut self, ordinal: Ordinal, open: Seq) {
         self.few.make().more.insert(ordinal);
-        if self.waiting.contains_key(&ordinal) {
+        if self.few.waiting.contains_key(&ordinal) {
             return;
         }
         if self.rules.keeps(Rule::StandsForAll) {
-            self.holes.remove(&open);
+            self.fill(&open);
             self.stand(ordinal, open, State::Waiting { due: AT_ONCE });
         } else {
             self.stand(ordinal, Seq(open.0 + 1), State::Waiting { due: AT_ONCE });
@@ -259,7 +263,10 @@ impl Feed {
         // It is owed again, whatever was given up before.
         self.few.take_dead(ordinal.0);
         self.delta.dead.remove(&ordinal);
-        self.waiting.insert(ordinal, Standing { ordinal, seq, doubt, state, replay: 0, trouble: None });
+        self.few
+            .make()
+            .waiting
+            .insert(ordinal, Standing { ordinal, seq, doubt, state, replay: 0, trouble: None });
         self.delta.standings.insert(ordinal);
         self.delta.dirty = true;
     }
@@ -278,18 +285,18 @@ impl Feed {
             missing += u64::from(!self.has_met(Seq(next)));
             next += 1;
         }
-        self.tally.skipped += missing;
+        self.skipped(missing);
     }
 
     /// The revisions in flight, by document.
     pub fn revisions_in_flight(&self) -> impl Iterator<Item = (Ordinal, Seq)> + '_ {
-        self.open.iter().map(|(ordinal, open)| (*ordinal, open.seq))
+        self.delta.open.iter().map(|(ordinal, open)| (*ordinal, open.seq))
     }
 
     /// Whether the client is yet to get a revision that was replaced after [`Feed::since`]: it is owed, or the reader
     /// has not come to it. What is in flight may arrive.
     pub fn lacks(&self, ordinal: Ordinal, seq: Seq) -> bool {
-        let in_flight = self.open.get(&ordinal).is_some_and(|open| open.seq == seq);
+        let in_flight = self.delta.open.get(&ordinal).is_some_and(|open| open.seq == seq);
         let owed = || self.owed_from(ordinal).is_some_and(|from| from <= seq);
         self.since().is_some() && !in_flight && (!self.has_met(seq) || owed())
     }
@@ -300,7 +307,7 @@ impl Feed {
         let owed = |(ordinal, seq): &&(Ordinal, Seq)| self.has_met(*seq) && self.lacks(*ordinal, *seq);
         let lost = revisions.iter().filter(owed).count() as u64;
         if lost > 0 {
-            self.tally.skipped += lost;
+            self.skipped(lost);
             self.delta.dirty = true;
         }
         lost

@@ -51,7 +51,7 @@ impl Feed {
     /// The client now has the document in this state; `None`: in which is not known, or it is gone.
     fn keep(&mut self, ordinal: Ordinal, state: Option<Arc<Kept>>) {
         self.delta.dirty = true;
-        let keeping = self.keeping.get_or_insert_default();
+        let keeping = self.delta.keeping.get_or_insert_default();
         keeping.bytes += state.as_ref().map_or(0, |state| state.content.len());
         keeping.changed.insert(ordinal, state);
     }
@@ -84,13 +84,13 @@ impl Feed {
 
     /// What is not durable yet of a document's state: `None` when the ledger knows better.
     pub fn keeping(&self, ordinal: Ordinal) -> Option<Option<Arc<Kept>>> {
-        let keeping = self.keeping.as_ref()?;
+        let keeping = self.delta.keeping.as_ref()?;
         keeping.changed.get(&ordinal).or_else(|| keeping.recording.get(&ordinal)).cloned()
     }
 
     /// How many bytes of states wait for the next record.
     pub fn keeping_bytes(&self) -> usize {
-        self.keeping.as_ref().map_or(0, |keeping| keeping.bytes)
+        self.delta.keeping.as_ref().map_or(0, |keeping| keeping.bytes)
     }
 
     /// The life whose states are believed.
@@ -105,13 +105,13 @@ impl Feed {
             return;
         }
         self.life += 1;
-        self.keeping = None;
+        self.delta.keeping = None;
         self.delta.dirty = true;
     }
 
     pub(super) fn record_states(&mut self, record: &mut Record) {
         record.life = self.life;
-        let Some(keeping) = &mut self.keeping else { return };
+        let Some(keeping) = self.delta.any().and_then(|delta| delta.keeping.as_mut()) else { return };
         keeping.recording = std::mem::take(&mut keeping.changed);
         keeping.bytes = 0;
         for (ordinal, state) in &keeping.recording {
@@ -123,10 +123,11 @@ impl Feed {
     }
 
     pub(super) fn recorded_states(&mut self) {
-        if let Some(keeping) = &mut self.keeping {
+        let Some(delta) = self.delta.any() else { return };
+        if let Some(keeping) = &mut delta.keeping {
             keeping.recording.clear();
             if keeping.changed.is_empty() {
-                self.keeping = None;
+                delta.keeping = None;
             }
         }
     }

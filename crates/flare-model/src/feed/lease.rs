@@ -60,14 +60,17 @@ impl Feed {
     /// The attempt that is open for a document is handed to a client until `until`. `trouble` is what is to be
     /// remembered if nothing is heard of it; its attempts count this one.
     pub fn lease(&mut self, ordinal: Ordinal, until: Timestamp, trouble: Box<Trouble>) {
-        let Some(open) = self.open.get_mut(&ordinal) else { return };
+        let Some(open) = self.delta.any().and_then(|delta| delta.open.get_mut(&ordinal)) else { return };
         open.leased = true;
         let (seq, replay) = (open.seq, open.replay);
         // What was given up before is followed by this one.
-        self.tally.skipped += u64::from(self.is_given_up(ordinal));
+        self.skipped(u64::from(self.is_given_up(ordinal)));
         let doubt = self.few.doubt.contains(ordinal.0);
         let state = State::Leased { until };
-        self.waiting.insert(ordinal, Standing { ordinal, seq, doubt, state, replay, trouble: Some(trouble) });
+        self.few
+            .make()
+            .waiting
+            .insert(ordinal, Standing { ordinal, seq, doubt, state, replay, trouble: Some(trouble) });
         self.few.take_dead(ordinal.0);
         self.delta.dead.remove(&ordinal);
         self.delta.standings.insert(ordinal);
@@ -82,7 +85,7 @@ impl Feed {
     /// A lease lasts until `until`, or until its end if that is later. What its client knows it by stays as it is. Answers
     /// when it ends now; `None` where there is none.
     pub fn extend(&mut self, ordinal: Ordinal, until: Timestamp) -> Option<Timestamp> {
-        let standing = self.waiting.get_mut(&ordinal)?;
+        let standing = self.few.waiting_mut(&ordinal)?;
         let State::Leased { until: end } = &mut standing.state else { return None };
         let trouble = standing.trouble.as_mut()?;
         trouble.lent.get_or_insert_with(|| Box::new(Lent::new(*end, None, None)));
@@ -95,12 +98,12 @@ impl Feed {
 
     /// What stands for a document that is leased now.
     pub fn leased(&self, ordinal: Ordinal) -> Option<&Standing> {
-        self.waiting.get(&ordinal).filter(|standing| matches!(standing.state, State::Leased { .. }))
+        self.few.waiting.get(&ordinal).filter(|standing| matches!(standing.state, State::Leased { .. }))
     }
 
     /// The documents that are leased now.
     pub fn leases(&self) -> impl Iterator<Item = &Standing> {
-        self.waiting.values().filter(|standing| matches!(standing.state, State::Leased { .. }))
+        self.few.waiting.values().filter(|standing| matches!(standing.state, State::Leased { .. }))
     }
 
     /// Whether what is said of a document waits for the next record to be taken. Once it does not, it is durable when
@@ -130,7 +133,7 @@ impl Feed {
     /// Whether a hole belongs to a document that is leased. It stays where it is, however far the reader goes: its
     /// time is limited, and a standing for the newer change would take the place of the lease's.
     pub(super) fn is_held_by_lease(&self, ordinal: Ordinal) -> bool {
-        self.open.get(&ordinal).is_some_and(|open| open.leased) && self.rules.keeps(Rule::LeaseStands)
+        self.delta.open.get(&ordinal).is_some_and(|open| open.leased) && self.rules.keeps(Rule::LeaseStands)
     }
 
     /// The attempt of a lease that the life before handed out.

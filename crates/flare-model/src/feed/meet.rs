@@ -21,33 +21,34 @@ impl Feed {
         };
         if self.few.take_extras(&row.seq) || self.was_ahead(row.seq) {
             // Where every revision is sent, the next one may have been under way.
-            if self.since.is_none() || !self.rules.keeps(Rule::JudgeNextRevision) {
+            if self.few.since.is_none() || !self.rules.keeps(Rule::JudgeNextRevision) {
                 self.needs_no_judgement(row.ordinal);
             }
             return Met::Settled;
         }
-        if self.since.is_some() {
+        if self.few.since.is_some() {
             return self.read_revision(row, interest);
         }
-        if let Some(open) = self.open.get_mut(&row.ordinal) {
+        let delta = &mut *self.delta;
+        if let Some(open) = delta.open.get_mut(&row.ordinal) {
             if open.seq != row.seq
                 && let Some(superseded) = open.newer.replace(row.seq)
             {
-                self.holes.remove(&superseded);
+                delta.holes.remove(&superseded);
             }
             if !self.rules.keeps(Rule::OpenHolds) {
-                self.holes.remove(&open.seq);
+                delta.holes.remove(&open.seq);
             }
-            self.holes.insert(row.seq, row.ordinal);
+            delta.holes.insert(row.seq, row.ordinal);
             return Met::Busy;
         }
         if let Some(superseded) = self.few.take_again(&row.ordinal) {
-            self.holes.remove(&superseded);
+            self.fill(&superseded);
         }
-        if self.waiting.get(&row.ordinal).is_some_and(|standing| standing.seq == row.seq) {
+        if self.few.waiting.get(&row.ordinal).is_some_and(|standing| standing.seq == row.seq) {
             return Met::Settled;
         }
-        self.holes.insert(row.seq, row.ordinal);
+        self.delta.holes.insert(row.seq, row.ordinal);
         // What was asked for, or came back from a lease, is decided once that is durable.
         if self.few.unrecorded.contains(&row.ordinal) {
             self.few.make().again.insert(row.ordinal, row.seq);
@@ -78,11 +79,11 @@ impl Feed {
     /// nothing to send, now or any more. The caller has checked [`Feed::may_issue`].
     pub fn retry(&mut self, row: &Row, interest: &mut impl Interest) -> Option<Attempt> {
         let unrecorded = self.few.unrecorded.contains(&row.ordinal) && self.rules.keeps(Rule::ReplayDurable);
-        if self.open.contains_key(&row.ordinal) || unrecorded {
+        if self.delta.open.contains_key(&row.ordinal) || unrecorded {
             return None;
         }
         let changed = self.few.again.get(&row.ordinal).copied();
-        let owed = self.waiting.get(&row.ordinal).map(|standing| standing.seq);
+        let owed = self.few.waiting.get(&row.ordinal).map(|standing| standing.seq);
         let newest = changed.max(owed)?;
         // The row was fetched before the change that the reader has met meanwhile.
         if row.seq < newest && self.rules.keeps(Rule::OutdatedRetry) {
@@ -90,7 +91,7 @@ impl Feed {
         }
         self.few.take_again(&row.ordinal);
         if let Some(superseded) = changed.filter(|seq| *seq != row.seq) {
-            self.holes.remove(&superseded);
+            self.fill(&superseded);
         }
         self.delta.dirty = true;
         self.begin(row, interest)
@@ -105,7 +106,7 @@ impl Feed {
             self.few.make().outran.insert(row.ordinal, row.seq);
         }
         // What is asked for again the client has, unless something else is known of it.
-        let again = self.waiting.get(&row.ordinal).is_some_and(|s| s.seq == row.seq && s.replay != 0);
+        let again = self.few.waiting.get(&row.ordinal).is_some_and(|s| s.seq == row.seq && s.replay != 0);
         let Some(wanted) = self.wants(row, interest) else {
             self.leave_as_is(row, doubt, (!again).then_some(Left::Unclear), unheard);
             return None;
@@ -113,7 +114,7 @@ impl Feed {
         // What is said of an older change, how often it was tried and which replay wanted it, is not said of
         // this one: a change has the same identity in every life, whatever else was asked for.
         let own = !self.rules.keeps(Rule::ReplayOwnId);
-        let asked = self.waiting.get(&row.ordinal).filter(|standing| standing.seq == row.seq || own);
+        let asked = self.few.waiting.get(&row.ordinal).filter(|standing| standing.seq == row.seq || own);
         let asked = asked.map_or(0, |standing| standing.replay);
         let told = asked == TRANSITION && self.rules.keeps(Rule::TransitionOnly);
         let decided = decide(wanted, held, doubt);
@@ -134,10 +135,10 @@ impl Feed {
         }
         // Unless a standing does, a hole has to hold the cursor below this attempt until it is settled. There is
         // none if the reader has not come here yet, or has passed by because the document had moved on.
-        if !self.waiting.contains_key(&row.ordinal) && self.rules.keeps(Rule::OpenAheadHolds) {
-            self.holes.insert(row.seq, row.ordinal);
+        if !self.few.waiting.contains_key(&row.ordinal) && self.rules.keeps(Rule::OpenAheadHolds) {
+            self.delta.holes.insert(row.seq, row.ordinal);
         }
-        let standing = self.waiting.get(&row.ordinal).filter(|standing| standing.seq == row.seq || own);
+        let standing = self.few.waiting.get(&row.ordinal).filter(|standing| standing.seq == row.seq || own);
         let trouble = standing.and_then(|standing| standing.trouble.as_deref());
         let attempt = Attempt {
             ordinal: row.ordinal,
@@ -149,13 +150,13 @@ impl Feed {
             unheard: unheard || trouble.is_some_and(|trouble| trouble.unheard),
         };
         let open = Open { seq: row.seq, action, replay: asked, newer: None, leased: false };
-        self.open.insert(row.ordinal, open);
+        self.delta.open.insert(row.ordinal, open);
         Some(attempt)
     }
 
     /// Whether an attempt of this very change was sent and not answered, as the standing for it says.
     fn was_unheard(&self, row: &Row) -> bool {
-        let standing = self.waiting.get(&row.ordinal).filter(|standing| standing.seq == row.seq);
+        let standing = self.few.waiting.get(&row.ordinal).filter(|standing| standing.seq == row.seq);
         standing.and_then(|standing| standing.trouble.as_ref()).is_some_and(|trouble| trouble.unheard)
     }
 
@@ -183,7 +184,7 @@ impl Feed {
     /// have this one decided again after it.
     fn settle_with_nothing(&mut self, row: &Row) {
         self.settle_seq(row.seq);
-        if self.since.is_some() && self.rules.keeps(Rule::NothingDurable) {
+        if self.few.since.is_some() && self.rules.keeps(Rule::NothingDurable) {
             self.wait_for_record(row.ordinal);
         }
     }

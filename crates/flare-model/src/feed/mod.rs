@@ -56,46 +56,33 @@ pub use sweep::Filled;
 
 use crate::ids::{Ordinal, Seq};
 use crate::time::Timestamp;
-use few::Few;
-use kept::Keeping;
-use open::Judge;
+use few::{Counted, Few};
 #[cfg(test)]
 use pending::Delta;
 use pending::{Pending, UnderWay};
 use rule::{Rule, Rules};
 
 /// The state of one feed in memory. It is ahead of what is durable; a crash goes back to the last record.
+///
+/// There are many, and most are at rest: what such a one has nothing in is behind a pointer that leads nowhere, see `few.rs`
+/// and `pending.rs`.
 #[derive(Clone, Debug)]
 pub struct Feed {
     /// All rows up to here were met by the reader.
     read: Seq,
-    /// Changes that were read and are not settled, with their documents; and those in flight beyond `read`.
-    holes: BTreeMap<Seq, Ordinal>,
     /// Durable mark: nothing beyond it was sent.
     issued: Seq,
     /// What the client has.
     held: RoaringTreemap,
-    /// Documents that are owed.
-    waiting: BTreeMap<Ordinal, Standing>,
-    /// Attempts in flight, by document: never two for one.
-    open: BTreeMap<Ordinal, Open>,
-    /// After a crash: how to tell what is in doubt, until all that may have been open then is settled.
-    judge: Option<Box<Judge>>,
-    /// Every revision is sent that was replaced after this change; `None`: only the newest. With
-    /// [`Feed::NOTHING_OLDER`] only the newest too, but in the ways of `history.rs`.
-    since: Option<Seq>,
     /// What few feeds have anything in.
     few: Few,
-    sweep: Option<Box<Sweep>>,
     /// How often the filter was changed, as far as the owner has said.
     changes: u64,
     filtering: Option<Box<Filtering>>,
-    tally: Tally,
+    tally: Counted,
     /// The life whose kept states are believed.
     life: u64,
-    /// Kept states on their way to the ledger; a feed that keeps none pays a pointer.
-    keeping: Option<Box<Keeping>>,
-    /// What changed since the last record.
+    /// What is under way, and what changed since the last record.
     delta: Pending,
     rules: Rules,
 }
@@ -163,7 +150,7 @@ impl Feed {
 
     /// Everything up to here is settled. What is recorded may rest lower, see [`Feed::take_record`].
     pub fn cursor(&self) -> Seq {
-        match self.holes.first_key_value() {
+        match self.delta.holes.first() {
             // The hole of an attempt that outran the reader does not move the cursor past the reader.
             Some((seq, _)) => Seq(seq.0 - 1).min(self.read),
             None => self.read,
@@ -190,17 +177,17 @@ impl Feed {
 
     /// How many changes are read, or being sent, and not settled.
     pub fn unsettled(&self) -> usize {
-        self.holes.len()
+        self.delta.holes.len()
     }
 
     /// How many attempts are in flight.
     pub fn in_flight(&self) -> usize {
-        self.open.len()
+        self.delta.open.len()
     }
 
     /// Whether this document is in flight.
     pub fn is_open(&self, ordinal: Ordinal) -> bool {
-        self.open.contains_key(&ordinal)
+        self.delta.open.contains_key(&ordinal)
     }
 
     /// Whether a document was asked for, or its lease ended, and no record that carries that is durable yet.
@@ -210,7 +197,7 @@ impl Feed {
 
     /// The documents that are owed, by ordinal.
     pub fn waiting(&self) -> &BTreeMap<Ordinal, Standing> {
-        &self.waiting
+        &self.few.waiting
     }
 
     /// Documents that changed while in flight and are to be decided again.
@@ -225,7 +212,7 @@ impl Feed {
 
     /// Whether something is owed of this document that [`Feed::retry`] could decide now.
     pub fn may_be_retried(&self, ordinal: Ordinal) -> bool {
-        let owed = self.waiting.contains_key(&ordinal) || self.is_to_be_decided_again(ordinal);
+        let owed = self.few.waiting.contains_key(&ordinal) || self.is_to_be_decided_again(ordinal);
         owed && !self.is_open(ordinal) && !self.is_unrecorded(ordinal)
     }
 
@@ -257,6 +244,6 @@ impl Feed {
 
     /// The sweep under way.
     pub fn sweeping(&self) -> Option<&Sweep> {
-        self.sweep.as_deref()
+        self.few.sweep.as_deref()
     }
 }

@@ -14,7 +14,8 @@ impl Feed {
     /// The wall clock was set, by so many milliseconds: what waits has been tried for as long as before, and is due as
     /// soon. The end of a lease stays: the client has it in its token, and a lease ends by the monotonic clock.
     pub fn clock_moved(&mut self, by: i64) {
-        for (ordinal, standing) in &mut self.waiting {
+        let Some(few) = self.few.any() else { return };
+        for (ordinal, standing) in &mut few.waiting {
             standing.moves(by);
             self.delta.standings.insert(*ordinal);
             self.delta.dirty = true;
@@ -28,7 +29,8 @@ impl Feed {
     pub fn wake_up(&mut self, now: Timestamp, stands: bool) {
         let failed = self.tally.last_failure.as_ref().map(|failure| failure.at);
         let last = self.tally.last_success_at.max(failed);
-        for standing in self.waiting.values_mut() {
+        let Some(few) = self.few.any() else { return };
+        for standing in few.waiting.values_mut() {
             let Some(Trouble { last_attempt_at, .. }) = standing.trouble.as_deref() else {
                 standing.is_due_by(now);
                 continue;
@@ -52,7 +54,8 @@ impl Feed {
 
     /// The time a subscription stood still does not count against what waits.
     pub fn prolong(&mut self, stood: Duration) {
-        for (ordinal, standing) in &mut self.waiting {
+        let Some(few) = self.few.any() else { return };
+        for (ordinal, standing) in &mut few.waiting {
             if standing.prolong(stood) {
                 self.delta.standings.insert(*ordinal);
                 self.delta.dirty = true;

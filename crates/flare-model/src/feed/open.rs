@@ -6,9 +6,10 @@ use roaring::RoaringTreemap;
 
 use super::few::{Few, Sets};
 use super::rule::{Rule, Rules};
-use super::{Ahead, Feed, Pending, Saved, Standing, State, UnderWay};
+use super::{Ahead, Feed, Pending, Saved, Standing, State, Tally, UnderWay};
 use crate::document::Row;
 use crate::ids::{Ordinal, Seq};
+use crate::sorted::Sorted;
 
 /// After a crash nobody knows what was sent beyond the recorded cursor. Each document met beyond it is judged
 /// once, against the marks as they were found; meanwhile the recorded cursor rests, so that a second crash
@@ -53,7 +54,7 @@ impl Feed {
         let mut doubt = saved.dead_in_doubt;
         let mut waiting = BTreeMap::new();
         let mut unjudged = RoaringTreemap::new();
-        let (mut open, mut done) = (BTreeMap::new(), saved.judged);
+        let (mut open, mut done) = (Sorted::new(), saved.judged);
         for standing in saved.standings {
             if standing.doubt {
                 doubt.insert(standing.ordinal.0);
@@ -84,26 +85,22 @@ impl Feed {
         let issued = if rules.keeps(Rule::NotBeyondHead) { issued.min(head) } else { issued };
         let needed = issued > saved.cursor || ahead.horizon > saved.cursor;
         let (dead, noted, untold) = (saved.dead, saved.noted, saved.untold);
+        let judge =
+            needed.then(|| Box::new(Judge { cursor: saved.cursor, issued, ahead, done, until: None }));
+        let sweep = saved.sweep.map(Box::new);
         let sets = Sets { extras, doubt, dead, unjudged, more, noted, untold, ..Sets::default() };
-        let judge = Judge { cursor: saved.cursor, issued, ahead, done, until: None };
+        let sets = Sets { waiting, judge, sweep, since: saved.since, ..sets };
         Feed {
             read: saved.cursor,
-            holes: Default::default(),
             issued: saved.issued,
             held: saved.held,
-            waiting,
-            open,
-            judge: needed.then(|| Box::new(judge)),
-            since: saved.since,
             few: Few::holding(sets),
-            sweep: saved.sweep.map(Box::new),
             changes: saved.filtering.as_ref().map_or(0, |filtering| filtering.swept),
             filtering: saved.filtering,
-            tally: saved.tally,
+            tally: saved.tally.into(),
             // Whatever may have been sent and is not recorded may have changed what the client has.
             life: saved.life + if saved.issued > Seq(0) { 2 } else { 0 },
-            keeping: None,
-            delta: Pending::default(),
+            delta: Pending::leased(open),
             rules,
         }
     }
@@ -135,7 +132,7 @@ impl Feed {
     /// Forgets all that is known of the client, as if the numbers belonged to another log: changes that it
     /// needed may be gone. Nothing is in flight. To do it twice is as to do it once.
     pub fn begin_again(&mut self, head: Seq) {
-        debug_assert!(self.open.is_empty(), "nothing is in flight");
+        debug_assert!(self.delta.open.is_empty(), "nothing is in flight");
         let pending = std::mem::take(&mut self.delta);
         // All is decided again, under the newest filter.
         if let Some(filtering) = &mut self.filtering {
@@ -143,11 +140,17 @@ impl Feed {
         }
         let saved = Saved {
             held: std::mem::take(&mut self.held),
-            standings: std::mem::take(&mut self.waiting).into_values().collect(),
+            standings: self
+                .few
+                .any()
+                .map(|few| std::mem::take(&mut few.waiting))
+                .unwrap_or_default()
+                .into_values()
+                .collect(),
             dead: &self.few.dead | &self.few.doubt,
             noted: self.few.noted.clone(),
-            since: self.since,
-            tally: std::mem::take(&mut self.tally),
+            since: self.few.since,
+            tally: Tally::clone(&self.tally),
             life: self.life,
             filtering: self.filtering.take(),
             ..Saved::default()
@@ -165,10 +168,11 @@ impl Feed {
 
     /// The reader has met every row there is.
     pub fn reached_tail(&mut self) {
-        if let Some(judge) = &mut self.judge
+        let read = self.read;
+        if let Some(judge) = self.few.judge_mut()
             && judge.until.is_none()
         {
-            judge.until = Some(self.read);
+            judge.until = Some(read);
             self.delta.dirty = true;
         }
     }
@@ -191,7 +195,7 @@ impl Feed {
     }
 
     fn take_mark_back(&mut self) {
-        debug_assert!(self.open.values().all(|open| open.leased), "nothing is in flight");
+        debug_assert!(self.delta.open.values().all(|open| open.leased), "nothing is in flight");
         let mark = if self.rules.keeps(Rule::StopIsClean) { Seq(0) } else { self.cursor() };
         let asked = self.delta.issue.max(self.delta.under_way.as_ref().map_or(Seq(0), |taken| taken.issued));
         if mark == self.issued && asked <= mark {
@@ -213,7 +217,7 @@ impl Feed {
             return LeftToJudge::default();
         }
         let nothing_sent = issued == Seq(0);
-        let judge = self.judge.as_deref().filter(|judge| judge.issued > judge.cursor);
+        let judge = self.few.judge.as_deref().filter(|judge| judge.issued > judge.cursor);
         // After the tail no change is judged, and once nothing is in flight every doubt is in a standing.
         let at_the_end = |judge: &&Judge| judge.until.is_some() && self.rules.keeps(Rule::TailOnce);
         let judge = judge.filter(|judge| !(nothing_sent && at_the_end(judge)));
@@ -231,8 +235,9 @@ impl Feed {
         let ordinal = row.ordinal.0;
         let doubt = self.judgement(row);
         self.few.take_unjudged(ordinal);
-        if let Some(judge) = &mut self.judge
-            && (judge.until.is_none() || !self.rules.keeps(Rule::JudgeNoFurther))
+        let further = !self.rules.keeps(Rule::JudgeNoFurther);
+        if let Some(judge) = self.few.judge_mut()
+            && (judge.until.is_none() || further)
         {
             judge.done.insert(ordinal);
         }
@@ -246,7 +251,7 @@ impl Feed {
     pub(super) fn judgement(&self, row: &Row) -> bool {
         let ordinal = row.ordinal.0;
         let held = self.held.contains(ordinal);
-        let standing = self.waiting.get(&row.ordinal).map(Standing::owed_from);
+        let standing = self.few.waiting.get(&row.ordinal).map(Standing::owed_from);
         let mut doubt = self.judgement_by_cursor(row, held, standing) | self.few.doubt.contains(ordinal);
         if let Some(seq) = standing.filter(|_| self.few.unjudged.contains(ordinal)) {
             let reborn = row.before >= seq && self.rules.keeps(Rule::BeforeStanding);
@@ -260,9 +265,9 @@ impl Feed {
     /// Whether a life before this one may have sent this very change, and nothing of that is known. For people: what
     /// follows from it is for [`Feed::judged`] to say.
     pub(super) fn may_have_been_sent(&self, row: &Row) -> bool {
-        let (ordinal, judge) = (row.ordinal.0, self.judge.as_deref());
+        let (ordinal, judge) = (row.ordinal.0, self.few.judge.as_deref());
         let marked = judge.is_some_and(|judge| row.seq <= judge.issued);
-        match self.waiting.get(&row.ordinal) {
+        match self.few.waiting.get(&row.ordinal) {
             Some(standing) => {
                 self.few.unjudged.contains(ordinal) && (standing.owed_from() == row.seq || marked)
             }
@@ -275,7 +280,7 @@ impl Feed {
 
     fn judgement_by_cursor(&self, row: &Row, held: bool, standing: Option<Seq>) -> bool {
         let selective = self.is_selective();
-        let Some(judge) = &self.judge else { return false };
+        let Some(judge) = &self.few.judge else { return false };
         // At the tail every document was met, or had not changed since the recorded cursor. What is judged
         // later is judged wrongly, and nothing would keep the judgement over the next crash.
         if judge.until.is_some() && self.rules.keeps(Rule::JudgeNoFurther) {
@@ -306,7 +311,7 @@ impl Feed {
 
     /// The reader met the document as the life before had settled it: nothing was sent about it beyond that.
     pub(super) fn needs_no_judgement(&mut self, ordinal: Ordinal) {
-        if let Some(judge) = &mut self.judge
+        if let Some(judge) = self.few.judge_mut()
             && judge.until.is_none()
         {
             judge.done.insert(ordinal.0);
@@ -314,7 +319,7 @@ impl Feed {
     }
 
     pub(super) fn was_ahead(&self, seq: Seq) -> bool {
-        self.judge.as_ref().is_some_and(|judge| judge.ahead.contains(seq) && seq > judge.cursor)
+        self.few.judge.as_ref().is_some_and(|judge| judge.ahead.contains(seq) && seq > judge.cursor)
     }
 
     /// Ends the rest of the cursor once nothing that the life before may have sent is left to judge.
@@ -324,8 +329,10 @@ impl Feed {
             let settled = judge.until.is_some_and(|until| cursor >= until);
             judge.ahead.horizon <= self.read && (settled || !self.rules.keeps(Rule::JudgeToTheTail))
         };
-        if self.judge.as_deref().is_some_and(through) {
-            self.judge = None;
+        if self.few.judge.as_deref().is_some_and(through)
+            && let Some(few) = self.few.any()
+        {
+            few.judge = None;
         }
     }
 }

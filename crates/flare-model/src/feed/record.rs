@@ -1,6 +1,5 @@
 //! What a feed writes to the ledger and gets back after a restart.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use roaring::RoaringTreemap;
@@ -84,6 +83,19 @@ pub struct Tally {
     pub last_failure: Option<Box<Failure>>,
     /// When things turned for the client; absent where they never did.
     pub health: Option<Box<Health>>,
+}
+
+impl Tally {
+    /// Nothing was counted.
+    pub const NOTHING: Tally = Tally {
+        delivered: 0,
+        discarded: 0,
+        failed: 0,
+        skipped: 0,
+        last_success_at: None,
+        last_failure: None,
+        health: None,
+    };
 }
 
 /// When things turned for a client, as one lane knows it.
@@ -262,13 +274,13 @@ impl Feed {
         let issued = self.delta.issue.max(self.issued);
         let LeftToJudge { judging, unjudged, judged } = self.left_to_judge(issued);
         let mut record = Record { issued, judging, unjudged, judged, ..Record::default() };
-        for (ordinal, has) in std::mem::take(&mut self.delta.held) {
+        for (ordinal, has) in self.delta.held.drain() {
             if has { record.held.push(ordinal) } else { record.dropped.push(ordinal) }
         }
         let mut dead = std::mem::take(&mut self.delta.dead);
         let doubtful = std::mem::take(&mut self.delta.doubtful);
         for ordinal in std::mem::take(&mut self.delta.standings) {
-            if let Some(standing) = self.waiting.get(&ordinal) {
+            if let Some(standing) = self.few.waiting.get(&ordinal) {
                 let doubt = self.in_doubt_if_it_ends_here(ordinal);
                 record.standings.push(Standing { doubt, ..standing.clone() });
             } else if let Some(standing) = dead.remove(&ordinal) {
@@ -294,9 +306,9 @@ impl Feed {
             }
         }
         (record.cursor, record.ahead) = self.recorded_position();
-        record.since = self.since;
-        record.sweep = self.sweep.as_deref().cloned();
-        record.tally = self.tally.clone();
+        record.since = self.few.since;
+        record.sweep = self.few.sweep.as_deref().cloned();
+        record.tally = Tally::clone(&self.tally);
         record.filtering = self.filtering.clone();
         self.record_states(&mut record);
         let gone = record.dropped.iter().chain(&record.cleared).chain(&record.unnoted).copied().collect();
@@ -331,7 +343,7 @@ impl Feed {
     pub fn needed(&self) -> RoaringTreemap {
         let mut needed = &self.held | &self.few.doubt;
         needed |= &self.few.dead;
-        needed.extend(self.waiting.keys().map(|ordinal| ordinal.0));
+        needed.extend(self.few.waiting.keys().map(|ordinal| ordinal.0));
         if self.rules.keeps(Rule::NeededUntilDurable) {
             let gone = self.delta.under_way.iter().flat_map(|under_way| &under_way.gone);
             let changed = self.delta.held.keys().chain(&self.delta.standings).chain(self.delta.notes.keys());
@@ -345,22 +357,25 @@ impl Feed {
     fn in_doubt_if_it_ends_here(&self, ordinal: Ordinal) -> bool {
         // The next life finds a lease open, and knows.
         let alone = |open: &super::Open| open.action.leaves_doubt() && !open.leased;
-        let under_way = self.open.get(&ordinal).is_some_and(alone);
+        let under_way = self.delta.open.get(&ordinal).is_some_and(alone);
         self.few.doubt.contains(ordinal.0) || under_way && self.rules.keeps(Rule::DisplacedDoubt)
     }
 
     /// The cursor that the next record has, and what is ahead of it: a crash after it goes back no further.
     pub fn recorded_position(&self) -> (Seq, Ahead) {
-        let judge = self.judge.as_ref().filter(|_| self.rules.keeps(Rule::CursorRests));
+        let judge = self.few.judge.as_ref().filter(|_| self.rules.keeps(Rule::CursorRests));
         let cursor = judge.map_or(self.cursor(), |judge| judge.cursor);
-        let prior = self.judge.as_ref().map(|judge| &judge.ahead).filter(|prior| prior.horizon > self.read);
+        let prior =
+            self.few.judge.as_ref().map(|judge| &judge.ahead).filter(|prior| prior.horizon > self.read);
         let horizon = prior.map_or(self.read, |prior| prior.horizon);
-        let mut holes: BTreeSet<Seq> = self.holes.keys().copied().filter(|seq| *seq <= horizon).collect();
+        let mut holes: Vec<Seq> = self.delta.holes.keys().copied().filter(|seq| *seq <= horizon).collect();
         if let Some(prior) = prior {
-            holes
-                .extend(prior.holes.iter().filter(|seq| **seq > self.read && !self.few.extras.contains(seq)));
+            let left = |seq: &&Seq| **seq > self.read && !self.few.extras.contains(seq);
+            holes.extend(prior.holes.iter().filter(left));
+            holes.sort_unstable();
+            holes.dedup();
         }
         let extras = self.few.extras.iter().copied().filter(|seq| *seq > horizon).collect();
-        (cursor, Ahead { horizon, holes: holes.into_iter().collect(), extras })
+        (cursor, Ahead { horizon, holes, extras })
     }
 }

@@ -8,18 +8,20 @@ use crate::time::Timestamp;
 impl Feed {
     /// An attempt ended. All that follows from it goes out with one record, the next.
     pub fn settle(&mut self, ordinal: Ordinal, verdict: Verdict) -> Settled {
-        let Some(open) = self.open.remove(&ordinal) else { return Settled::Done };
+        let Some(open) = self.delta.any().and_then(|delta| delta.open.remove(&ordinal)) else {
+            return Settled::Done;
+        };
         self.delta.dirty = true;
         if open.leased {
             self.end_lease(ordinal);
         }
         let fails = matches!(verdict, Verdict::Retry { .. });
         let more = !fails && self.few.take_more(&ordinal) && self.rules.keeps(Rule::OwedToTheEnd);
-        if self.since.is_some() && !fails {
+        if self.few.since.is_some() && !fails {
             self.wait_for_record(ordinal);
         }
         // What was given up before is followed by this one.
-        self.tally.skipped += u64::from(self.is_given_up(ordinal));
+        self.skipped(u64::from(self.is_given_up(ordinal)));
         let mut given_up = None;
         match verdict {
             Verdict::Delivered => {
@@ -60,7 +62,7 @@ impl Feed {
         self.settle_seq(open.seq);
         if more {
             if let Some(newer) = open.newer {
-                self.holes.remove(&newer);
+                self.fill(&newer);
             }
             self.pass_on(ordinal, open.seq, given_up);
             return Settled::Next;
@@ -101,13 +103,11 @@ impl Feed {
     /// While the reader is more than `window` changes beyond the oldest hole, that hole becomes a standing, so
     /// that one hanging request does not stop the cursor for ever. A lease does not last for ever.
     pub fn displace(&mut self, window: u64, now: Timestamp) {
-        while let Some((&seq, &ordinal)) =
-            self.holes.iter().find(|(_, ordinal)| !self.is_held_by_lease(**ordinal))
-        {
+        while let Some((seq, ordinal)) = self.first_hole() {
             if self.read.0.saturating_sub(seq.0) < window {
                 return;
             }
-            self.holes.remove(&seq);
+            self.fill(&seq);
             self.delta.dirty = true;
             if !self.rules.keeps(Rule::DisplacedStands) {
                 continue;
@@ -124,14 +124,34 @@ impl Feed {
             // It is owed again, whatever was given up before.
             self.few.take_dead(ordinal.0);
             self.delta.dead.remove(&ordinal);
-            self.waiting.insert(ordinal, standing);
+            self.few.make().waiting.insert(ordinal, standing);
             self.delta.standings.insert(ordinal);
+        }
+    }
+
+    /// The first change that is not settled, but for those that are on a lease.
+    fn first_hole(&self) -> Option<(Seq, Ordinal)> {
+        let mut holes = self.delta.holes.iter().map(|(seq, ordinal)| (*seq, *ordinal));
+        holes.find(|(_, ordinal)| !self.is_held_by_lease(*ordinal))
+    }
+
+    /// No change holds the cursor at `seq` any more.
+    pub(super) fn fill(&mut self, seq: &Seq) {
+        if let Some(delta) = self.delta.any() {
+            delta.holes.remove(seq);
+        }
+    }
+
+    /// The client will not get so many revisions, though it wants all of them.
+    pub(super) fn skipped(&mut self, revisions: u64) {
+        if revisions > 0 {
+            self.tally.skipped += revisions;
         }
     }
 
     /// Nothing holds the cursor at `seq` any more.
     pub(super) fn settle_seq(&mut self, seq: Seq) {
-        self.holes.remove(&seq);
+        self.fill(&seq);
         if seq > self.read && self.rules.keeps(Rule::Outrun) {
             self.few.make().extras.insert(seq);
         }
@@ -156,14 +176,17 @@ impl Feed {
         let own =
             Standing { ordinal, seq: open.seq, doubt, state, replay: open.replay, trouble: Some(trouble) };
         // A newer change that was pushed out of the window stands already: that one stays, it covers more.
-        let newer = self.waiting.remove(&ordinal).filter(|standing| standing.seq > open.seq);
+        let newer = self.few.take_waiting(&ordinal).filter(|standing| standing.seq > open.seq);
         self.few.take_dead(ordinal.0);
-        self.waiting.insert(ordinal, newer.map_or(own, |standing| Standing { doubt, state, ..standing }));
+        self.few
+            .make()
+            .waiting
+            .insert(ordinal, newer.map_or(own, |standing| Standing { doubt, state, ..standing }));
         self.delta.standings.insert(ordinal);
     }
 
     fn give_up(&mut self, ordinal: Ordinal, open: &Open, trouble: Box<Trouble>) {
-        self.waiting.remove(&ordinal);
+        self.few.take_waiting(&ordinal);
         self.few.make().dead.insert(ordinal.0);
         let doubt = self.few.doubt.contains(ordinal.0);
         let (state, replay) = (State::GaveUp, open.replay);
@@ -181,7 +204,7 @@ impl Feed {
 
     /// The document is done: delivered, or nothing is left to send.
     pub(super) fn clear_standing(&mut self, ordinal: Ordinal) {
-        let was_waiting = self.waiting.remove(&ordinal).is_some();
+        let was_waiting = self.few.take_waiting(&ordinal).is_some();
         let was_dead = self.few.take_dead(ordinal.0);
         let was_doubted = self.few.take_doubt(ordinal.0);
         if was_waiting || was_dead || was_doubted {
@@ -193,7 +216,7 @@ impl Feed {
 
     /// The change at `seq` is done; a newer one that was pushed out of the window is not.
     fn clear_standing_up_to(&mut self, ordinal: Ordinal, seq: Seq) {
-        if self.waiting.get(&ordinal).is_some_and(|standing| standing.seq > seq) {
+        if self.few.waiting.get(&ordinal).is_some_and(|standing| standing.seq > seq) {
             self.few.take_doubt(ordinal.0);
             self.delta.standings.insert(ordinal);
         } else {

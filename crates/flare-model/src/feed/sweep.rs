@@ -61,16 +61,16 @@ impl Feed {
     /// Begins a sweep over all that is settled or under way; what lies beyond is going to be sent anyway. False
     /// while another one is under way.
     pub fn start_sweep(&mut self, kind: SweepKind, replay: u64) -> bool {
-        if self.sweep.is_some() {
+        if self.few.sweep.is_some() {
             return false;
         }
         // After a crash, and behind a retry that outran it, the reader is not the measure.
         let settled =
-            self.judge.as_ref().map(|judge| judge.ahead.horizon).max(self.few.extras.last().copied());
-        let under_way = self.open.values().map(|open| open.seq).max();
+            self.few.judge.as_ref().map(|judge| judge.ahead.horizon).max(self.few.extras.last().copied());
+        let under_way = self.delta.open.values().map(|open| open.seq).max();
         let beyond = settled.max(under_way).filter(|_| self.rules.keeps(Rule::SweepAhead));
         let end = self.read.max(beyond.unwrap_or_default());
-        self.sweep = Some(Box::new(Sweep { replay, kind, position: Seq(0), end, met: 0 }));
+        self.few.make().sweep = Some(Box::new(Sweep { replay, kind, position: Seq(0), end, met: 0 }));
         self.delta.dirty = true;
         true
     }
@@ -84,7 +84,7 @@ impl Feed {
         now: Timestamp,
         interest: &mut impl Interest,
     ) -> Filled {
-        let Some(sweep) = &self.sweep else { return Filled::Passed };
+        let Some(sweep) = &self.few.sweep else { return Filled::Passed };
         if row.seq > sweep.end {
             return Filled::Passed;
         }
@@ -93,18 +93,18 @@ impl Feed {
         }
         // Whether more is owed is known soon, and then it is decided under the new filter or it is not.
         let passed = |standing: &Standing| standing.state == State::Passed && standing.seq == row.seq;
-        let unclear = self.waiting.get(&row.ordinal).is_some_and(passed);
+        let unclear = self.few.waiting.get(&row.ordinal).is_some_and(passed);
         if sweep.kind == SweepKind::Filter && unclear && self.rules.keeps(Rule::FilterWaits) {
             return Filled::Blocked;
         }
         let held = self.held.contains(row.ordinal.0);
         let doubt = self.few.doubt.contains(row.ordinal.0);
-        let waits = self.waiting.contains_key(&row.ordinal);
+        let waits = self.few.waiting.contains_key(&row.ordinal);
         let dead = self.few.dead.contains(row.ordinal.0);
         let met = MetBySweep { held, doubt, waits, dead, old: is_old(sweep.kind, updated_at) };
         let wanted = met.is_wanted(sweep.kind, row, || self.wants(row, interest));
         let replay = sweep.replay;
-        if let Some(sweep) = &mut self.sweep {
+        if let Some(sweep) = self.few.sweep_mut() {
             sweep.met += u64::from(wanted);
             sweep.position = sweep.position.max(row.seq);
         }
@@ -115,13 +115,15 @@ impl Feed {
     /// Every row up to `seq` has been met by the sweep. Returns whether it is through; the one that a changed filter
     /// needs may have begun then.
     pub fn sweep_to(&mut self, seq: Seq) -> bool {
-        let Some(sweep) = &mut self.sweep else { return true };
+        let Some(sweep) = self.few.sweep_mut() else { return true };
         sweep.position = sweep.position.max(seq).min(sweep.end);
         self.delta.dirty = true;
         if sweep.position < sweep.end {
             return false;
         }
-        self.sweep = None;
+        if let Some(few) = self.few.any() {
+            few.sweep = None;
+        }
         self.sift();
         true
     }
@@ -133,7 +135,7 @@ impl Feed {
             return false;
         }
         // Where every revision is sent, the newest one is owed together with those before it.
-        if self.since.is_some() && self.owed_from(row.ordinal).is_some_and(|from| from < row.seq) {
+        if self.few.since.is_some() && self.owed_from(row.ordinal).is_some_and(|from| from < row.seq) {
             return self.request_with_those_before(row.ordinal, replay, now);
         }
         self.judged(row);
@@ -147,7 +149,7 @@ impl Feed {
             trouble: None,
         };
         self.few.take_dead(row.ordinal.0);
-        self.waiting.insert(row.ordinal, standing);
+        self.few.make().waiting.insert(row.ordinal, standing);
         self.delta.standings.insert(row.ordinal);
         self.wait_for_record(row.ordinal);
         true
@@ -155,7 +157,7 @@ impl Feed {
 
     /// Not while it is in flight, nor when the reader has yet to decide on it.
     fn may_be_asked_for(&self, row: &Row) -> bool {
-        let busy = self.open.contains_key(&row.ordinal) || self.few.again.contains_key(&row.ordinal);
+        let busy = self.delta.open.contains_key(&row.ordinal) || self.few.again.contains_key(&row.ordinal);
         let settled = self.few.extras.contains(&row.seq) || self.was_ahead(row.seq);
         (row.seq <= self.read || settled) && !(busy && self.rules.keeps(Rule::SweepWaits))
     }
@@ -165,13 +167,13 @@ impl Feed {
     /// with the client: what is with it was known, or the tombstone would have stayed. False while the log may just not
     /// have been seen as far as the change that is owed, and when nothing is.
     pub fn gone(&mut self, ordinal: Ordinal, head: Seq) -> bool {
-        let owed = self.waiting.get(&ordinal).map(|standing| standing.seq);
+        let owed = self.few.waiting.get(&ordinal).map(|standing| standing.seq);
         let owed = owed.max(self.few.again.get(&ordinal).copied());
-        if owed.is_none_or(|seq| seq > head) || self.open.contains_key(&ordinal) {
+        if owed.is_none_or(|seq| seq > head) || self.delta.open.contains_key(&ordinal) {
             return false;
         }
         if let Some(hole) = self.few.take_again(&ordinal) {
-            self.holes.remove(&hole);
+            self.fill(&hole);
         }
         self.few.take_unjudged(ordinal.0);
         self.few.take_more(&ordinal);
@@ -186,11 +188,11 @@ impl Feed {
     fn note_asked(&mut self, row: &Row) {
         let (ordinal, seq) = (row.ordinal, row.seq);
         let unheard = |standing: &Standing| standing.trouble.as_ref().is_some_and(|trouble| trouble.unheard);
-        let says_more = self.waiting.get(&ordinal).is_some_and(unheard);
+        let says_more = self.few.waiting.get(&ordinal).is_some_and(unheard);
         if self.few.noted.contains(ordinal.0) && !self.few.untold.contains(ordinal.0) && !says_more {
             return;
         }
-        let waiting = self.waiting.get(&ordinal).filter(|standing| {
+        let waiting = self.few.waiting.get(&ordinal).filter(|standing| {
             standing.replay == 0 || standing.seq != seq || says_more && self.few.noted.contains(ordinal.0)
         });
         if waiting.is_none() && !self.few.dead.contains(ordinal.0) {

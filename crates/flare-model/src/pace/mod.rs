@@ -59,7 +59,7 @@ pub struct Throttle {
 }
 
 /// How a client has fared lately.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fortune {
     /// Failures since the last success. Those of requests that were open at the same time count once.
     pub failures: u32,
@@ -86,6 +86,21 @@ pub struct Fortune {
 }
 
 impl Fortune {
+    /// Of a client that has always been well.
+    pub const WELL: Fortune = Fortune {
+        failures: 0,
+        failing_since: None,
+        told: false,
+        untried: Duration::ZERO,
+        hangs: false,
+        counted: Duration::ZERO,
+        struggling_since: None,
+        first_at: Duration::ZERO,
+        rest_until: Duration::ZERO,
+        allowance: 0.0,
+        lowered: None,
+    };
+
     /// Whether nothing has succeeded lately, so that the client is asked one thing at a time.
     pub fn struggling(&self) -> bool {
         self.struggling_since.is_some()

@@ -13,12 +13,14 @@ use crate::url::{Scheme, UrlError, check_length, percent};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UrlTemplate {
     https: bool,
-    host: String,
     port: u16,
-    authority: String,
+    /// Where in `identity` the host ends, which may have brackets, and where the authority does. They begin behind the scheme.
+    host_end: u16,
+    authority_end: u16,
     /// From the path's first slash on.
     path: Template,
-    identity: String,
+    /// Scheme and authority, and then the path without a trailing slash.
+    identity: Box<str>,
 }
 
 impl UrlTemplate {
@@ -37,18 +39,20 @@ impl UrlTemplate {
         }
         let mut identity = String::new();
         authority.write_origin(&mut identity);
+        let https = authority.scheme == Scheme::Https;
+        let place = |end: usize| u16::try_from(end).expect("a url is shorter than that");
+        let host_end = place(Self::authority_begin(https) + authority.host.len());
+        let authority_end = place(identity.len());
         identity.push_str(bare.strip_suffix('/').unwrap_or(bare));
         identity.push_str(query);
-        let mut host_header = String::new();
-        authority.write(&mut host_header);
-        Ok(Self {
-            https: authority.scheme == Scheme::Https,
-            host: authority.host.trim_matches(['[', ']']).to_owned(),
-            port: authority.port.unwrap_or(authority.scheme.default_port()),
-            authority: host_header,
-            path,
-            identity,
-        })
+        let port = authority.port.unwrap_or(authority.scheme.default_port());
+        Ok(Self { https, port, host_end, authority_end, path, identity: identity.into() })
+    }
+
+    /// Where in a url the authority begins.
+    fn authority_begin(https: bool) -> usize {
+        let scheme = if https { Scheme::Https } else { Scheme::Http };
+        scheme.as_str().len() + "://".len()
     }
 
     /// Whether the connection is encrypted.
@@ -58,7 +62,8 @@ impl UrlTemplate {
 
     /// The host to connect to, in lower case; an IPv6 address without its brackets.
     pub fn host(&self) -> &str {
-        &self.host
+        let host = &self.identity[Self::authority_begin(self.https)..usize::from(self.host_end)];
+        host.trim_matches(['[', ']'])
     }
 
     /// The port to connect to, the scheme's default where none was written.
@@ -68,7 +73,7 @@ impl UrlTemplate {
 
     /// The value of the Host header: host, and port where it is not the default.
     pub fn authority(&self) -> &str {
-        &self.authority
+        &self.identity[Self::authority_begin(self.https)..usize::from(self.authority_end)]
     }
 
     /// Whether the url is the same for every document.

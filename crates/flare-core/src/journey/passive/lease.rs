@@ -112,7 +112,7 @@ impl Worker {
         let Some(leases) = &mut subscriber.leases else { return };
         for (lane, ordinal) in leases.rang(now) {
             // Whoever serves the lane next ends them.
-            if self.subscribers.lane(place, lane).is_none_or(|slot| slot.leaving.is_some()) {
+            if self.subscribers.lane(place, lane).is_none_or(|slot| slot.aside.leaving.is_some()) {
                 continue;
             }
             self.lease_is_over(place, lane, ordinal, LeaseEnd::Expired);

@@ -119,8 +119,12 @@ impl Worker {
     /// take in a moment.
     fn is_loading(&self, place: Place) -> bool {
         self.subscribers[place].lanes.iter().any(|slot| {
-            let sweeps = slot.sweeping == Sweeping::Reads;
-            slot.loading || slot.wants_record || sweeps || slot.fetching > 0 || !slot.swept.is_empty()
+            let sweeps = slot.aside.sweeping == Sweeping::Reads;
+            slot.aside.loading
+                || slot.wants_record
+                || sweeps
+                || slot.aside.fetching > 0
+                || !slot.aside.swept.is_empty()
         })
     }
 

@@ -18,9 +18,9 @@ impl Bucket {
     }
 
     /// The bucket of a limit: the one there is, unless it is of another limit.
-    pub fn following(known: &mut Option<Bucket>, limit: RateLimit, now: Duration) -> &mut Bucket {
+    pub fn following(known: &mut Option<Box<Bucket>>, limit: RateLimit, now: Duration) -> &mut Bucket {
         known.take_if(|bucket| bucket.limit != limit);
-        known.get_or_insert_with(|| Bucket::new(limit, now))
+        known.get_or_insert_with(|| Box::new(Bucket::new(limit, now)))
     }
 
     fn per_second(&self) -> f64 {

@@ -21,7 +21,7 @@ pub struct Common {
     /// Its concurrency.
     permits: Permits,
     /// The bucket of its rate limit, once something was taken from it.
-    pub bucket: Mutex<Option<Bucket>>,
+    pub bucket: Mutex<Option<Box<Bucket>>>,
     /// How the client fares.
     fares: Mutex<Fares>,
     /// Whether it fails, and when it was last well, in milliseconds: looked at with every delivery.

@@ -41,7 +41,7 @@ impl Worker {
                 return None;
             }
             // Whoever serves a lane next finds again what is due of it.
-            let slot = self.subscribers.lane(place, lane).filter(|slot| slot.leaving.is_none());
+            let slot = self.subscribers.lane(place, lane).filter(|slot| slot.aside.leaving.is_none());
             let Some(slot) = slot else { continue };
             if slot.feed.is_in_turn() {
                 match self.take_revision(place, lane, ordinal) {
@@ -90,7 +90,7 @@ impl Worker {
             let slot = &mut subscriber.lanes[lane];
             let clock = &*self.tools.clock;
             let attempt = interest::retry(&subscriber.compiled, &mut slot.feed, &change, state, clock);
-            slot.fetched.remove(&ordinal);
+            slot.aside.let_go(&ordinal);
             let outdated = attempt.is_none() && slot.feed.may_be_retried(ordinal);
             self.mark_dirty(place, lane, false);
             match attempt {
@@ -115,18 +115,18 @@ impl Worker {
         let Some(slot) = self.subscribers.lane_mut(place, lane) else { return Newest::Nothing };
         let wanted = slot.feed.waiting().contains_key(&ordinal) || slot.feed.is_to_be_decided_again(ordinal);
         if !wanted || slot.feed.is_open(ordinal) {
-            slot.fetched.remove(&ordinal);
+            slot.aside.let_go(&ordinal);
             return Newest::Nothing;
         }
         if let Some(change) = slot.tail.newest(ordinal) {
             return Newest::Change(change);
         }
-        if let Some(Fetched { change, head, .. }) = slot.fetched.get(&ordinal)
+        if let Some(Fetched { change, head, .. }) = slot.aside.fetched.get(&ordinal)
             && slot.tail.still_newest(ordinal, change.row().seq, *head) == Some(true)
         {
             return Newest::Change(change.clone());
         }
-        slot.fetched.remove(&ordinal);
+        slot.aside.let_go(&ordinal);
         Newest::Unread
     }
 }

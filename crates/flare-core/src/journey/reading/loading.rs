@@ -6,7 +6,6 @@ use crate::journey::reading::insist::insist;
 use crate::journey::reading::sweeping;
 use crate::journey::subscriber::lane::Era;
 use crate::journey::subscriber::lane::FeedLane;
-use crate::journey::subscriber::lane::Sweeping;
 use crate::journey::worker::Worker;
 use crate::journey::worker::subscribers::FeedPlace;
 use crate::journey::worker::subscribers::Place;
@@ -15,10 +14,10 @@ impl Worker {
     /// Reads a page of a lane beyond a feed's position; the feed is ready again when it is there.
     pub fn load_page(&mut self, place: Place, lane: u8) {
         let Some(slot) = self.subscribers.lane_mut(place, lane) else { return };
-        if slot.loading {
+        if slot.aside.loading {
             return;
         }
-        slot.loading = true;
+        slot.aside.loading = true;
         let (position, tail, since) = (slot.feed.position(), slot.tail.clone(), slot.feed.since());
         let era = slot.era;
         let (worker, tools) = (self.handle(), self.tools.clone());
@@ -28,10 +27,10 @@ impl Worker {
             let mut worker = worker.borrow_mut();
             // Whoever began another era looks for himself.
             let Some(slot) = worker.slot_of_era(place.feed(lane), era) else { return };
-            slot.loading = false;
+            slot.aside.loading = false;
             // A page that begins beyond the reader would have it pass by what lies between.
             debug_assert!(page.begins_at(slot.feed.position()), "within an era a reader never goes back");
-            slot.page = Some(page).filter(|page| page.begins_at(slot.feed.position()));
+            slot.aside.page = Some(page).filter(|page| page.begins_at(slot.feed.position()));
             worker.subscribers[place].mark_unread(lane);
             worker.ready(place);
         });
@@ -48,18 +47,13 @@ impl Worker {
         self.eras.0 += 1;
         let Some(slot) = self.subscribers.lane_mut(place, lane) else { return };
         slot.era = self.eras;
-        slot.page = None;
-        slot.loading = false;
-        slot.fetched.clear();
-        slot.looked.clear();
-        slot.fetching = 0;
-        slot.sweeping = Sweeping::Rests;
+        slot.aside.forget_what_was_read();
     }
 
     /// Reads a document that waits; it is due again when it is there.
     pub fn fetch(&mut self, place: Place, lane: u8, ordinal: Ordinal) {
         let Some(slot) = self.subscribers.lane_mut(place, lane) else { return };
-        slot.fetching += 1;
+        slot.aside.fetching += 1;
         let (id, era) = (slot.tail.lane(), slot.era);
         let (worker, tools) = (self.handle(), self.tools.clone());
         self.tasks.spawn_local(async move {
@@ -67,10 +61,10 @@ impl Worker {
             let Some((change, head)) = insist(&tools, read).await else { return };
             let mut worker = worker.borrow_mut();
             if let Some(slot) = worker.slot_of_era(place.feed(lane), era) {
-                slot.fetching -= 1;
+                slot.aside.fetching -= 1;
                 match change {
                     Some(change) => {
-                        slot.fetched.insert(ordinal, tools.pages.keep_for_its_turn(change, head));
+                        slot.aside.fetched.insert(ordinal, tools.pages.keep_for_its_turn(change, head));
                     }
                     None => worker.gone(place, lane, ordinal, head),
                 }

@@ -38,7 +38,10 @@ impl FeedLane {
         match (revisions, self.feed.since()) {
             (Revisions::All, None) => {
                 let again = self.feed.every_revision(self.tail.head());
-                self.swept.extend(again);
+                // A feed at rest has none, and takes no room for it.
+                if !again.is_empty() {
+                    self.aside.swept.extend(again);
+                }
             }
             (Revisions::Last, Some(_)) => self.feed.newest_only(),
             _ => return false,
@@ -52,7 +55,7 @@ impl Worker {
     pub fn take_revision(&mut self, place: Place, lane: u8, ordinal: Ordinal) -> Due {
         let block = self.tools.limits.issue_block;
         let Some(slot) = self.subscribers.lane_mut(place, lane) else { return Due::Nothing };
-        let looked = slot.looked.remove(&ordinal);
+        let looked = slot.aside.any().and_then(|aside| aside.looked.remove(&ordinal));
         let Some(from) = slot.feed.owed_from(ordinal) else { return Due::Nothing };
         let since = slot.feed.since();
         if slot.feed.is_open(ordinal) || slot.feed.is_unrecorded(ordinal) {
@@ -84,7 +87,7 @@ impl Worker {
             && !slot.feed.may_issue(change.row().seq)
         {
             slot.feed.want_issue(Seq(change.row().seq.0 + block));
-            slot.looked.insert(ordinal, looked);
+            slot.aside.looked.insert(ordinal, looked);
             return Due::Marks;
         }
         let mut state = None;
@@ -93,7 +96,7 @@ impl Worker {
         {
             let Some(known) = self.state_before(place, lane, change.row(), Waiting::Retry) else {
                 if let Some(slot) = self.subscribers.lane_mut(place, lane) {
-                    slot.looked.insert(ordinal, looked);
+                    slot.aside.looked.insert(ordinal, looked);
                 }
                 return Due::Nothing;
             };
@@ -115,7 +118,7 @@ impl Worker {
     /// The next revision of a document goes out once the record is durable that says so; so that is written soon.
     pub fn owe_next(&mut self, place: Place, lane: u8, ordinal: Ordinal) {
         if let Some(slot) = self.subscribers.lane_mut(place, lane) {
-            slot.swept.push(ordinal);
+            slot.aside.swept.push(ordinal);
         }
         self.hurry(place, lane);
     }
@@ -123,7 +126,7 @@ impl Worker {
     /// Looks for the next revision in the store; the document is due again when it is found.
     fn look(&mut self, place: Place, lane: u8, ordinal: Ordinal, from: Seq, since: Seq) {
         let Some(slot) = self.subscribers.lane_mut(place, lane) else { return };
-        slot.fetching += 1;
+        slot.aside.fetching += 1;
         let (id, era) = (slot.tail.lane(), slot.era);
         let (worker, tools) = (self.handle(), self.tools.clone());
         self.tasks.spawn_local(async move {
@@ -131,8 +134,8 @@ impl Worker {
             let Some((change, head)) = insist(&tools, read).await else { return };
             let mut worker = worker.borrow_mut();
             if let Some(slot) = worker.slot_of_era(place.feed(lane), era) {
-                slot.fetching -= 1;
-                slot.looked.insert(ordinal, Looked { from, change, head });
+                slot.aside.fetching -= 1;
+                slot.aside.looked.insert(ordinal, Looked { from, change, head });
             }
             worker.due_again(place, lane, ordinal);
         });
@@ -150,7 +153,9 @@ impl Worker {
         let Some(since) = slot.feed.since() else { return Vec::new() };
         let mut lost = Vec::new();
         for kept in revisions.iter().filter(|kept| kept.until > since) {
-            slot.looked.remove(&kept.ordinal);
+            if let Some(aside) = slot.aside.any() {
+                aside.looked.remove(&kept.ordinal);
+            }
             if slot.feed.lacks(kept.ordinal, kept.seq) {
                 lost.push((kept.ordinal, kept.seq));
             }

@@ -93,7 +93,7 @@ impl Worker {
         let Some(slot) = self.subscribers.lane_mut(place, lane) else { return };
         let (feed, life, era) = (slot.id, slot.feed.life(), slot.era);
         if let Waiting::Reader = waiting {
-            slot.loading = true;
+            slot.aside.loading = true;
         }
         let reading = self.states.begin_read((feed, life, ordinal));
         let (worker, tools) = (self.handle(), self.tools.clone());
@@ -105,7 +105,7 @@ impl Worker {
             match waiting {
                 Waiting::Reader => {
                     let Some(slot) = worker.slot_of_era(place.feed(lane), era) else { return };
-                    slot.loading = false;
+                    slot.aside.loading = false;
                     worker.subscribers[place].mark_unread(lane);
                     worker.ready(place);
                 }

@@ -97,7 +97,7 @@ pub fn go_on(worker: &mut Worker, place: Place) {
     let circumstances = Circumstances {
         stopping,
         stands: subscriber.stands(),
-        reads: subscriber.lanes[lane].sweeping == Sweeping::Reads,
+        reads: subscriber.lanes[lane].aside.sweeping == Sweeping::Reads,
         records: subscriber.lanes[lane].wants_record,
         struggling: subscriber.fortune.struggling() && subscriber.passive.is_none(),
         waiting: subscriber.waiting(),
@@ -108,7 +108,7 @@ pub fn go_on(worker: &mut Worker, place: Place) {
     let Ok(room) = circumstances.room() else { return };
     let slot = &mut subscriber.lanes[lane];
     let Some(sweep) = slot.feed.sweeping() else { return };
-    slot.sweeping = Sweeping::Reads;
+    slot.aside.sweeping = Sweeping::Reads;
     let (after, upto, id, era) = (sweep.position, sweep.end, slot.tail.lane(), slot.era);
     let (handle, tools) = (worker.handle(), worker.tools.clone());
     worker.tasks.spawn_local(async move {
@@ -120,10 +120,11 @@ pub fn go_on(worker: &mut Worker, place: Place) {
         }
         let mut worker = handle.borrow_mut();
         let Some(slot) = worker.slot_of_era(place.feed(lane), era) else { return };
-        slot.sweeping = match filled {
+        slot.aside.sweeping = match filled {
             Page::Whole | Page::Busy => Sweeping::Rests,
             Page::Before(ordinal) => Sweeping::Before(ordinal),
         };
+        slot.aside.tidy();
         #[cfg(feature = "planted")]
         if flare_model::planted::Bug::SweepStandsStill.is_planted() {
             return;
@@ -163,8 +164,9 @@ impl Worker {
 impl FeedLane {
     /// Whether there is a sweep here, which stays, and the document that it stood before, if any, is out of its way.
     fn may_sweep(&self) -> bool {
-        let in_the_way = matches!(self.sweeping, Sweeping::Before(ordinal) if self.feed.is_open(ordinal));
-        self.feed.sweeping().is_some() && self.leaving.is_none() && !in_the_way
+        let in_the_way =
+            matches!(self.aside.sweeping, Sweeping::Before(ordinal) if self.feed.is_open(ordinal));
+        self.feed.sweeping().is_some() && self.aside.leaving.is_none() && !in_the_way
     }
 }
 
@@ -215,10 +217,10 @@ fn fill(worker: &mut Worker, feed: FeedPlace, era: Era, after: Seq, page: flare_
         match interest::sweep(&compiled, &mut slot.feed, &change, now, &*clock) {
             Filled::Passed => {}
             Filled::Taken => {
-                slot.swept.push(row.ordinal);
+                slot.aside.swept.push(row.ordinal);
                 // Where there is no room for it, it is read again when its turn comes.
                 if !in_turn && let Some(fetched) = tools.pages.keep(change, page.head) {
-                    slot.fetched.insert(row.ordinal, fetched);
+                    slot.aside.fetched.insert(row.ordinal, fetched);
                 }
             }
             Filled::Blocked => {
@@ -236,7 +238,7 @@ fn fill(worker: &mut Worker, feed: FeedPlace, era: Era, after: Seq, page: flare_
     }
     // A sweep that stands still has nothing to record, and a record would only have it look again.
     let moved = slot.feed.sweeping().is_none_or(|sweep| sweep.position != after);
-    let urgent = !slot.swept.is_empty();
+    let urgent = !slot.aside.swept.is_empty();
     if moved || urgent {
         worker.mark_dirty(place, lane, urgent);
     }

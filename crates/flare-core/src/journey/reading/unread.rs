@@ -48,7 +48,7 @@ impl Worker {
         }
         while let Some(lane) = self.subscribers[place].unread.pop_front() {
             let Some(slot) = self.subscribers.lane_mut(place, lane) else { continue };
-            if slot.leaving.is_some() {
+            if slot.aside.leaving.is_some() {
                 slot.queued = false;
                 continue;
             }
@@ -58,7 +58,7 @@ impl Worker {
                 Found::Job(attempt, change) => {
                     // Most often there is no more, and another turn to find that out would be wasted.
                     let slot = &mut subscriber.lanes[lane];
-                    let end = slot.page.is_none() && slot.feed.position() >= slot.tail.head();
+                    let end = slot.aside.page.is_none() && slot.feed.position() >= slot.tail.head();
                     if end {
                         slot.feed.reached_tail();
                     }
@@ -135,7 +135,7 @@ impl Worker {
     /// The next change beyond a feed's position. Without one, whatever will bring one is under way, or the feed sleeps.
     fn next_unread(&mut self, place: Place, lane: u8) -> Unread {
         let Some(slot) = self.subscribers.lane_mut(place, lane) else { return Unread::Nothing };
-        if slot.loading || slot.wants_record {
+        if slot.aside.loading || slot.wants_record {
             return Unread::Nothing;
         }
         match slot.next() {
@@ -194,7 +194,7 @@ impl FeedLane {
     /// there is passed over, and there may be more.
     fn next(&mut self) -> Option<Next> {
         let (position, since) = (self.feed.position(), self.feed.since());
-        let Some(page) = &self.page else {
+        let Some(page) = &self.aside.page else {
             return Some(match since {
                 None => self.tail.next(position),
                 Some(since) => self.tail.next_revision(position, since),
@@ -204,7 +204,7 @@ impl FeedLane {
             Ok(change) => change.clone(),
             Err(upto) => {
                 self.feed.skip_to(upto);
-                self.page = None;
+                self.aside.page = None;
                 return None;
             }
         };
@@ -219,7 +219,7 @@ impl FeedLane {
                 None
             }
             None => {
-                self.page = None;
+                self.aside.page = None;
                 Some(Next::Behind)
             }
         }

@@ -197,7 +197,7 @@ impl Worker {
         let Some(slot) = self.subscribers.lane_mut(place, lane).filter(|slot| slot.epoch == epoch) else {
             return;
         };
-        slot.leaving.get_or_insert_default();
+        slot.aside.leaving.get_or_insert_default();
         if let Some(tenancy) = &self.tools.tenancy {
             tenancy.fenced(Lost { number: place.number(), lane, epoch });
         }
@@ -218,9 +218,12 @@ impl Worker {
         let Some(subscriber) = self.subscribers.get_mut(place) else { return };
         let Some(slot) = subscriber.lanes.get_mut(lane) else { return };
         // What was asked for while the record was under way waits for the next one.
-        let (later, now) = slot.swept.drain(..).partition(|ordinal| slot.feed.is_unrecorded(*ordinal));
-        slot.swept = later;
-        subscriber.due.extend(Vec::into_iter(now).map(|ordinal| (lane, ordinal)));
+        if let Some(aside) = slot.aside.any() {
+            let feed = &slot.feed;
+            let now = aside.swept.extract_if(.., |ordinal| !feed.is_unrecorded(*ordinal));
+            subscriber.due.extend(now.map(|ordinal| (lane, ordinal)));
+            slot.aside.tidy();
+        }
         if slot.wants_record {
             slot.wants_record = false;
             subscriber.mark_unread(lane);

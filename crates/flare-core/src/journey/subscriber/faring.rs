@@ -1,5 +1,6 @@
 //! How the client of a subscription fares, as far as its thread knows: what its lanes have recorded, and what came since.
 
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use flare_model::health::Fares;
@@ -7,6 +8,51 @@ use flare_model::pace::Fortune;
 use flare_model::time::Timestamp;
 
 use crate::journey::subscriber::Subscriber;
+
+/// How a client has fared lately. Most have always been well, and there are many: that takes no room.
+#[derive(Default)]
+pub struct Luck(Option<Box<Fortune>>);
+
+/// Of all who are well.
+static WELL: Fortune = Fortune::WELL;
+
+impl Luck {
+    /// A success, see [`Fortune::succeeded`].
+    pub fn succeeded(&mut self, concurrency: u32) {
+        self.0.take_if(|fortune| {
+            fortune.succeeded(concurrency);
+            **fortune == WELL
+        });
+    }
+
+    /// Somebody wants to know now whether the client works, see [`Fortune::try_now`].
+    pub fn try_now(&mut self) {
+        if let Some(fortune) = &mut self.0 {
+            fortune.try_now();
+        }
+    }
+
+    /// The wall clock was set, by so many milliseconds.
+    pub fn clock_moved(&mut self, by: i64) {
+        if let Some(fortune) = &mut self.0 {
+            fortune.clock_moved(by);
+        }
+    }
+}
+
+impl Deref for Luck {
+    type Target = Fortune;
+
+    fn deref(&self) -> &Fortune {
+        self.0.as_deref().unwrap_or(&WELL)
+    }
+}
+
+impl DerefMut for Luck {
+    fn deref_mut(&mut self) -> &mut Fortune {
+        self.0.get_or_insert_default()
+    }
+}
 
 impl Subscriber {
     /// Whether it fails, as far as this thread knows.
@@ -71,7 +117,7 @@ impl Subscriber {
 
     /// How it fared says nothing any more: it begins anew. Answers the lanes that have to be recorded.
     pub fn forgive(&mut self) -> Vec<u8> {
-        self.fortune = Fortune::default();
+        self.fortune = Luck::default();
         if let Some(borrowed) = &self.borrowed {
             borrowed.common.forgive();
         }

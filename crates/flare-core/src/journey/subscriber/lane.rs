@@ -1,5 +1,6 @@
 //! One lane of a subscription on its delivery thread: its feed, what was read for it, and what it waits for.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use flare_model::feed::Feed;
@@ -23,28 +24,35 @@ pub struct FeedLane {
     pub tail: Arc<LaneTail>,
     /// Its numbers were those of another log when it came to this thread.
     pub begun: bool,
-    /// What its subscription's lanes have counted of it.
-    pub noted: Noted,
     /// In `unread`.
     pub queued: bool,
     /// Where it is in the list of those parked at the end of its lane, if it is.
     pub parked: Option<ParkedAt>,
-    /// A part of the store, while the feed is behind the tail.
-    pub page: Option<Loaded>,
-    /// A page or document is being read.
-    pub loading: bool,
     /// Which reads are for it as it is now.
     pub era: Era,
-    /// Documents read by a sweep or for a retry. Bound: see [`Pages`](crate::journey::log::pages::Pages).
-    pub fetched: Seldom<Fetched>,
-    /// Next revisions that were looked for, where every one is sent. Bound: see [`Subscriber::may_fetch`].
-    pub looked: Seldom<Looked>,
+    /// What is read for it, and what it waits for.
+    pub aside: Aside,
     /// In the recorder's list.
     pub dirty: bool,
     /// Waits for a record (a higher mark) before it can go on.
     pub wants_record: bool,
     /// In the recorder's list of what is to be written at once, though it can go on meanwhile.
     pub hurries: bool,
+    /// Attempts open now, leases apart.
+    pub in_flight: u32,
+}
+
+/// What a lane has while it is behind the tail, in trouble, swept, or about to leave.
+#[derive(Default)]
+pub struct Parts {
+    /// A part of the store, while the feed is behind the tail.
+    pub page: Option<Loaded>,
+    /// A page or document is being read.
+    pub loading: bool,
+    /// Documents read by a sweep or for a retry. Bound: see [`Pages`](crate::journey::log::pages::Pages).
+    pub fetched: Seldom<Fetched>,
+    /// Next revisions that were looked for, where every one is sent. Bound: see [`Subscriber::may_fetch`].
+    pub looked: Seldom<Looked>,
     /// Handed over by the sweep, or owed another revision, to be sent once recorded. Bound: a page, and those that
     /// wait.
     pub swept: Vec<Ordinal>,
@@ -52,10 +60,89 @@ pub struct FeedLane {
     pub sweeping: Sweeping,
     /// Documents being read for a retry.
     pub fetching: u32,
-    /// Attempts open now, leases apart.
-    pub in_flight: u32,
     /// It is about to go to another thread: nothing of it begins any more.
     pub leaving: Option<Leaving>,
+    /// What its subscription's lanes have counted of it.
+    noted: Noted,
+}
+
+/// Nothing of all that.
+static NOTHING: Parts = Parts {
+    page: None,
+    loading: false,
+    fetched: Seldom::nothing(),
+    looked: Seldom::nothing(),
+    swept: Vec::new(),
+    sweeping: Sweeping::Rests,
+    fetching: 0,
+    leaving: None,
+    noted: Noted { waiting: 0, sweeping: 0 },
+};
+
+/// [`Parts`] that take room only while there is something in them: most lanes are at rest, or keep up, and there are many.
+/// They are read as if they were there; who changes something that may not be there asks [`Aside::any`]. A lane that had any
+/// gives the room back with its next record.
+#[derive(Default)]
+pub struct Aside(Option<Box<Parts>>);
+
+impl Aside {
+    /// The parts, if there may be something in them.
+    pub fn any(&mut self) -> Option<&mut Parts> {
+        self.0.as_deref_mut()
+    }
+
+    /// What its subscription's lanes have counted of it.
+    pub fn noted(&self) -> Noted {
+        self.noted
+    }
+
+    /// They count this from now on.
+    pub fn note(&mut self, noted: Noted) {
+        if noted != self.noted {
+            self.noted = noted;
+        }
+    }
+
+    /// What was read of a document goes.
+    pub fn let_go(&mut self, ordinal: &Ordinal) {
+        if let Some(parts) = self.any() {
+            parts.fetched.remove(ordinal);
+        }
+    }
+
+    /// What was read, or is being read, was for another era.
+    pub fn forget_what_was_read(&mut self) {
+        if let Some(parts) = self.any() {
+            let (swept, leaving) = (std::mem::take(&mut parts.swept), parts.leaving.take());
+            *parts = Parts { swept, leaving, noted: parts.noted, ..Parts::default() };
+            self.tidy();
+        }
+    }
+
+    /// Gives the room back if there is nothing left in it.
+    pub fn tidy(&mut self) {
+        let nothing = |parts: &Parts| {
+            let Parts { page, loading, fetched, looked, swept, sweeping, fetching, leaving, noted } = parts;
+            let read = page.is_some() || !fetched.is_empty() || !looked.is_empty() || !swept.is_empty();
+            let reads = *loading || *fetching > 0 || *sweeping != Sweeping::Rests;
+            !read && !reads && leaving.is_none() && *noted == Noted::default()
+        };
+        self.0.take_if(|parts| nothing(parts));
+    }
+}
+
+impl Deref for Aside {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        self.0.as_deref().unwrap_or(&NOTHING)
+    }
+}
+
+impl DerefMut for Aside {
+    fn deref_mut(&mut self) -> &mut Parts {
+        self.0.get_or_insert_default()
+    }
 }
 
 impl FeedLane {
@@ -67,22 +154,14 @@ impl FeedLane {
             feed,
             tail,
             begun,
-            noted: Noted::default(),
             queued: false,
             parked: None,
-            page: None,
-            loading: false,
             era: Era::default(),
-            fetched: Seldom::default(),
-            looked: Seldom::default(),
+            aside: Aside::default(),
             dirty: false,
             wants_record: false,
             hurries: false,
-            swept: Vec::new(),
-            sweeping: Sweeping::Rests,
-            fetching: 0,
             in_flight: 0,
-            leaving: None,
         }
     }
 }

@@ -42,15 +42,15 @@ impl Lanes {
     /// The feed of a lane was changed.
     pub fn note(&mut self, lane: u8) {
         let Some(slot) = self.slots.get_mut(usize::from(lane)).and_then(Option::as_mut) else { return };
-        let now = Noted::of(slot);
-        let before = std::mem::replace(&mut slot.noted, now);
+        let (before, now) = (slot.aside.noted(), Noted::of(slot));
+        slot.aside.note(now);
         self.noted.waiting = self.noted.waiting + now.waiting - before.waiting;
         self.noted.sweeping = self.noted.sweeping + now.sweeping - before.sweeping;
     }
 
     /// A lane is served here from now on.
     pub fn insert(&mut self, mut lane: FeedLane) {
-        lane.noted = Noted::default();
+        lane.aside.note(Noted::default());
         let number = lane.id.lane;
         let slot = usize::from(number);
         if self.slots.len() <= slot {
@@ -63,8 +63,8 @@ impl Lanes {
     /// A lane is served here no more.
     pub fn remove(&mut self, lane: u8) -> Option<FeedLane> {
         let slot = self.slots.get_mut(usize::from(lane))?.take()?;
-        self.noted.waiting -= slot.noted.waiting;
-        self.noted.sweeping -= slot.noted.sweeping;
+        self.noted.waiting -= slot.aside.noted().waiting;
+        self.noted.sweeping -= slot.aside.noted().sweeping;
         Some(slot)
     }
 
@@ -83,7 +83,8 @@ impl FromIterator<FeedLane> for Lanes {
     fn from_iter<T: IntoIterator<Item = FeedLane>>(lanes: T) -> Self {
         let mut slots = Vec::new();
         for mut lane in lanes {
-            lane.noted = Noted::of(&lane);
+            let noted = Noted::of(&lane);
+            lane.aside.note(noted);
             let number = usize::from(lane.id.lane);
             if slots.len() <= number {
                 slots.resize_with(number + 1, || None);

@@ -15,13 +15,14 @@ use std::time::Duration;
 
 use flare_model::feed::State;
 use flare_model::ids::Ordinal;
-use flare_model::pace::{Ask, Fortune, Throttle};
+use flare_model::pace::{Ask, Throttle};
 use flare_model::sharing::{Class, Service, Ticket};
 use flare_model::time::Timestamp;
 
 use crate::journey::permits::bucket::Bucket;
 use crate::journey::permits::concurrency::Borrowed;
 use crate::journey::subscriber::decision::Decision;
+use crate::journey::subscriber::faring::Luck;
 use crate::journey::subscriber::lanes::Lanes;
 use crate::journey::subscriber::passive::Passive;
 use crate::journey::subscriber::passive::drive::Drive;
@@ -80,11 +81,11 @@ pub struct Subscriber {
     /// By action, where they go.
     pub hosts: [usize; 3],
     /// How it has fared lately.
-    pub fortune: Fortune,
+    pub fortune: Luck,
     /// The operator was told that it fails, and not yet that it works again.
     pub recovering: bool,
     /// The rate limit's bucket, once something was taken from it, unless several threads share it.
-    pub bucket: Option<Bucket>,
+    pub bucket: Option<Box<Bucket>>,
     /// The earliest wake-up that is set, monotonic.
     pub alarm: Duration,
     /// While it is passive.
@@ -152,7 +153,7 @@ impl Subscriber {
             waits: None,
             host: hosts[1],
             hosts,
-            fortune: Fortune::default(),
+            fortune: Luck::default(),
             recovering: false,
             bucket: None,
             alarm: Duration::MAX,
@@ -243,22 +244,23 @@ impl Subscriber {
             Some(_) => FETCHES,
             None => self.room().saturating_sub(self.in_flight).max(1),
         };
-        self.lanes.iter().map(|slot| slot.fetching).sum::<u32>() < most
+        self.lanes.iter().map(|slot| slot.aside.fetching).sum::<u32>() < most
     }
 
     /// Lets go of documents in memory that cannot be sent soon: they are read again when their turn comes. But for this
     /// one, if it was read because its turn has come.
     pub fn let_go_of_documents(&mut self, next: Option<(u8, Ordinal)>) {
         for slot in self.lanes.iter_mut() {
-            slot.page = None;
+            let Some(aside) = slot.aside.any() else { continue };
+            aside.page = None;
             match next {
                 Some((lane, ordinal)) if lane == slot.id.lane => {
-                    slot.fetched.keep_only(&ordinal);
-                    slot.looked.keep_only(&ordinal);
+                    aside.fetched.keep_only(&ordinal);
+                    aside.looked.keep_only(&ordinal);
                 }
                 _ => {
-                    slot.fetched.clear();
-                    slot.looked.clear();
+                    aside.fetched.clear();
+                    aside.looked.clear();
                 }
             }
         }

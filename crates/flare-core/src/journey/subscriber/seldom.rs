@@ -15,6 +15,16 @@ impl<V> Default for Seldom<V> {
 }
 
 impl<V> Seldom<V> {
+    /// None.
+    pub const fn nothing() -> Seldom<V> {
+        Seldom(None)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Puts a value in.
     pub fn insert(&mut self, ordinal: Ordinal, value: V) {
         self.0.get_or_insert_default().insert(ordinal, value);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flare_model::feed::Saved;
-use flare_model::ids::{FeedId, Seq, SubscriptionNumber};
+use flare_model::ids::{FeedId, Seq};
 use flare_provider::Opened;
 use flare_provider::memory::Memory;
 use tokio_util::task::TaskTracker;
@@ -25,6 +25,7 @@ use crate::journey::worker::breaker::BreakerSettings;
 use crate::journey::worker::subscribers::FeedPlace;
 use crate::journey::worker::{Tools, Worker, WorkerLimits};
 use crate::network::Destinations;
+use crate::notification::compiled::Compiled;
 use crate::observe::{self, Observe, fixture};
 
 const LIMITS: WorkerLimits = WorkerLimits {
@@ -89,12 +90,20 @@ impl Thread {
 
     /// Takes over a subscription with one lane, as the ledger has its feed.
     pub fn open(&self, number: u64, saved: Saved, standstill: Standstill) -> FeedPlace {
-        let subscription = SubscriptionNumber(number);
-        let opened = Opened { feed: FeedId { subscription, lane: 0 }, head: saved.cursor, saved };
-        let compiled = fixture::compiled(number);
+        self.open_as(fixture::compiled(number), 1, saved, standstill)
+    }
+
+    /// Takes over a subscription that works, with so many lanes.
+    pub fn open_lanes(&self, compiled: Arc<Compiled>, lanes: u8, saved: Saved) -> FeedPlace {
+        self.open_as(compiled, lanes, saved, Standstill::None)
+    }
+
+    fn open_as(&self, compiled: Arc<Compiled>, lanes: u8, saved: Saved, standstill: Standstill) -> FeedPlace {
+        let feed = |lane| FeedId { subscription: compiled.number, lane };
+        let opened = |lane| Opened { feed: feed(lane), head: saved.cursor, saved: saved.clone() };
+        let taken = TakenOver { opened: (0..lanes).map(opened).collect(), epoch: 1 };
         let placement = compiled.placement(1);
         let mut worker = self.worker.borrow_mut();
-        let taken = TakenOver { opened: vec![opened], epoch: 1 };
         worker.open(&self.tails, compiled, taken, standstill, placement, None).feed(0)
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod any_order;
 pub mod fixture;
+pub mod footprint;
 pub mod sinks;
 pub mod wakings;
 pub mod world;

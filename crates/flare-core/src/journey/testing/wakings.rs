@@ -97,7 +97,7 @@ fn a_sweep_that_meets_a_document_in_flight_goes_on_when_that_has_ended() {
         let stands = || {
             let worker = world.worker.borrow();
             let slot = &worker.subscribers.of(number).expect("it is served here").lanes[0];
-            (slot.sweeping
+            (slot.aside.sweeping
                 == crate::journey::subscriber::lane::Sweeping::Before(open.notification.attempt.ordinal))
             .then_some(())
         };

@@ -87,7 +87,8 @@ impl World {
             .block_on(&runtime, async { test(World::begin(small, couriers, bridges).await).await })
     }
 
-    async fn begin(small: Small, couriers: u32, bridges: Bridges) -> Rc<World> {
+    /// One that the test has to give its turns, in a `LocalSet`.
+    pub async fn begin(small: Small, couriers: u32, bridges: Bridges) -> Rc<World> {
         let plan = Plan::quiet();
         let store = Faulty::wrap(Memory::new().store(), plan.clone());
         let resource = resource(small.lanes);
@@ -136,7 +137,12 @@ impl World {
 
     /// Creates a subscription, and opens it.
     pub async fn subscribe(&self, more: Value, start: Start) -> SubscriptionNumber {
-        let entity = new_entity(EntityKind::Subscription, "sub", Some("res"), 0, start);
+        self.subscribe_as("sub", more, start).await
+    }
+
+    /// The same by another name, where there are several.
+    pub async fn subscribe_as(&self, id: &str, more: Value, start: Start) -> SubscriptionNumber {
+        let entity = new_entity(EntityKind::Subscription, id, Some("res"), 0, start);
         let number =
             SubscriptionNumber(self.store.catalog.create(entity).await.expect("its name is free").number);
         let lanes: Vec<u8> = self.resource.lanes().map(|lane| lane.index).collect();

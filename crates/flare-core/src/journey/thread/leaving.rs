@@ -18,7 +18,7 @@ impl Worker {
         let Some(place) = self.subscribers.find(number) else { return };
         for (lane, drained) in lanes {
             if let Some(slot) = self.subscribers.lane_mut(place, lane) {
-                slot.leaving = Some(Leaving { drained: Some(drained) });
+                slot.aside.leaving = Some(Leaving { drained: Some(drained) });
                 self.leave_when_drained(place, lane);
             }
         }
@@ -30,7 +30,8 @@ impl Worker {
     pub fn leave_when_drained(&mut self, place: Place, lane: u8) {
         let slot = self.subscribers.get_mut(place).and_then(|subscriber| subscriber.lanes.get_mut(lane));
         let Some(slot) = slot.filter(|slot| slot.in_flight == 0) else { return };
-        if let Some(drained) = slot.leaving.as_mut().and_then(|leaving| leaving.drained.take()) {
+        let leaving = slot.aside.any().and_then(|aside| aside.leaving.as_mut());
+        if let Some(drained) = leaving.and_then(|leaving| leaving.drained.take()) {
             let _ = drained.send(());
         }
     }
@@ -45,7 +46,7 @@ impl Worker {
         let Some(place) = self.subscribers.find(number) else { return };
         for lane in &lanes {
             if let Some(slot) = self.subscribers.lane_mut(place, *lane) {
-                slot.leaving.get_or_insert_default();
+                slot.aside.leaving.get_or_insert_default();
                 slot.feed.close();
             }
         }

@@ -104,7 +104,7 @@ impl Worker {
                 _ => slot.tail.newest(row.ordinal).map_or(row, |newest| *newest.row()),
             };
             if slot.feed.request(&row, replay, now) {
-                slot.swept.push(row.ordinal);
+                slot.aside.swept.push(row.ordinal);
                 requested.taken += 1;
                 self.mark_dirty(place, lane, true);
                 self.subscribers[place].fortune.try_now();

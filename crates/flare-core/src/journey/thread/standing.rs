@@ -127,7 +127,9 @@ impl Worker {
         }
         subscriber.due.clear();
         for slot in subscriber.lanes.iter_mut() {
-            slot.swept.clear();
+            if let Some(aside) = slot.aside.any() {
+                aside.swept.clear();
+            }
             slot.feed.begin_again(slot.tail.head());
         }
         for lane in subscriber.lanes.numbers() {

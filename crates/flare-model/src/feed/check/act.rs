@@ -16,7 +16,8 @@ impl<W: Watch> World<W> {
     /// One step, taken. An error is a promise broken.
     pub fn take(&mut self, step: Step, scope: &Scope) -> Result<(), String> {
         self.happens(step, scope)?;
-        if let Some(ordinal) = self.feed.waiting.keys().find(|ordinal| self.feed.few.dead.contains(ordinal.0))
+        if let Some(ordinal) =
+            self.feed.few.waiting.keys().find(|ordinal| self.feed.few.dead.contains(ordinal.0))
         {
             return Err(format!("document {ordinal} is owed and given up"));
         }
@@ -179,7 +180,7 @@ impl<W: Watch> World<W> {
             return self.raise_mark(row.seq, scope);
         }
         // A row that stands already is decided on when it is retried.
-        let stands = self.feed.waiting.get(&row.ordinal);
+        let stands = self.feed.few.waiting.get(&row.ordinal);
         let settled = self.feed.was_ahead(row.seq) || self.feed.few.extras.contains(&row.seq);
         let decided = match self.feed.is_in_turn() {
             false => stands.is_none_or(|standing| standing.seq != row.seq),
@@ -199,7 +200,7 @@ impl<W: Watch> World<W> {
                 Ok(())
             }
             Met::Settled => {
-                let stands = self.feed.waiting.contains_key(&row.ordinal);
+                let stands = self.feed.few.waiting.contains_key(&row.ordinal);
                 self.watch.passes(&self.seen(&row), stands)
             }
         }
@@ -342,7 +343,7 @@ impl<W: Watch> World<W> {
     }
 
     fn sweep(&mut self) -> Result<(), String> {
-        let sweep = self.feed.sweep.clone().expect("a step that can happen");
+        let sweep = self.feed.few.sweep.clone().expect("a step that can happen");
         let ahead = self.rows.iter().filter(|row| row.seq > sweep.position && row.seq <= sweep.end);
         let Some(row) = ahead.min_by_key(|row| row.seq).copied() else {
             self.feed.sweep_to(sweep.end);
@@ -376,7 +377,7 @@ impl<W: Watch> World<W> {
                     && !self.feed.held.contains(row.ordinal.0)
                     && !self.feed.few.doubt.contains(row.ordinal.0) =>
             {
-                let stands = self.feed.waiting.contains_key(&row.ordinal);
+                let stands = self.feed.few.waiting.contains_key(&row.ordinal);
                 self.watch.passes(&self.seen(&row), stands)
             }
             Filled::Passed if !matches!(sweep.kind, SweepKind::Replay { .. }) => Ok(()),

@@ -218,9 +218,30 @@ impl Print {
     }
 
     fn delta(&mut self, delta: &Delta, issued: Seq) {
-        let Delta { dirty, held, standings, dead, doubtful, notes: _, issue, under_way } = delta;
+        let Delta {
+            holes,
+            open,
+            dirty,
+            held,
+            standings,
+            dead,
+            doubtful,
+            notes: _,
+            issue,
+            keeping: _,
+            under_way,
+        } = delta;
+        self.list(holes.iter(), |print, (seq, ordinal)| {
+            print.word(seq.0);
+            print.word(ordinal.0);
+        });
+        self.list(open.iter(), |print, (ordinal, open)| {
+            let Open { seq, action, replay, newer, leased } = open;
+            print.words([ordinal.0, seq.0, *action as u64, *replay, newer.map_or(0, |seq| seq.0)]);
+            print.flag(*leased);
+        });
         self.flag(*dirty);
-        self.list(held, |print, (ordinal, has)| print.word(ordinal.0 << 1 | u64::from(*has)));
+        self.list(held.iter(), |print, (ordinal, has)| print.word(ordinal.0 << 1 | u64::from(*has)));
         self.ordinals(standings);
         self.list(dead.values(), Print::standing);
         self.places(doubtful);
@@ -235,46 +256,33 @@ impl Print {
     }
 
     pub fn feed(&mut self, feed: &Feed) {
-        let Feed {
-            read,
-            holes,
-            issued,
-            held,
+        let Feed { read, issued, held, few, changes, filtering, tally: _, life: _, delta, rules: _ } = feed;
+        let Sets {
             waiting,
-            open,
             judge,
-            since,
-            few,
             sweep,
-            changes,
-            filtering,
-            tally: _,
-            life: _,
-            keeping: _,
-            delta,
-            rules: _,
-        } = feed;
-        let Sets { extras, outran, doubt, dead, again, unrecorded, unjudged, more, noted: _, untold: _ } =
-            &**few;
+            since,
+            extras,
+            outran,
+            doubt,
+            dead,
+            again,
+            unrecorded,
+            unjudged,
+            more,
+            noted: _,
+            untold: _,
+        } = &**few;
         self.word(*changes);
         self.filtering(filtering);
         self.word(read.0);
         self.word(issued.0);
-        self.list(holes, |print, (seq, ordinal)| {
-            print.word(seq.0);
-            print.word(ordinal.0);
-        });
         self.seqs(extras);
         self.places(outran);
         self.bitmap(held);
         self.bitmap(doubt);
         self.list(waiting.values(), Print::standing);
         self.bitmap(dead);
-        self.list(open, |print, (ordinal, open)| {
-            let Open { seq, action, replay, newer, leased } = open;
-            print.words([ordinal.0, seq.0, *action as u64, *replay, newer.map_or(0, |seq| seq.0)]);
-            print.flag(*leased);
-        });
         self.places(again);
         self.ordinals(unrecorded);
         self.list(judge.as_deref(), Print::judge);

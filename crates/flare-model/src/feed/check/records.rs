@@ -76,7 +76,7 @@ impl<W: Watch> World<W> {
             }
         }
         for attempt in self.open.iter().flatten().filter(|attempt| attempt.seq <= record.cursor) {
-            if !self.feed.waiting.contains_key(&attempt.ordinal) {
+            if !self.feed.few.waiting.contains_key(&attempt.ordinal) {
                 return Err(format!("the recorded cursor passes {attempt:?}, which is open"));
             }
         }

@@ -77,7 +77,7 @@ impl<W: Watch> World<W> {
     fn steps_of_the_owner(&self, scope: &Scope, steps: &mut Vec<Step>) {
         let docs = 0..self.rows.len();
         // A page that was fetched before a pause is handed over in it.
-        if self.feed.sweep.is_some() {
+        if self.feed.few.sweep.is_some() {
             steps.push(Step::Sweep);
         }
         match self.hand {
@@ -107,7 +107,7 @@ impl<W: Watch> World<W> {
             steps.push(Step::Pause);
         }
         if self.left.replays > 0 {
-            if scope.sweeps && self.feed.sweep.is_none() {
+            if scope.sweeps && self.feed.few.sweep.is_none() {
                 steps.push(Step::Replay);
             }
             steps.extend(docs.clone().map(Step::Ask));
@@ -115,11 +115,14 @@ impl<W: Watch> World<W> {
         if self.left.drops > 0 {
             steps.extend(docs.filter(|doc| self.feed.few.dead.contains(*doc as u64 + 1)).map(Step::Drop));
         }
-        if self.left.beginnings > 0 && self.open.iter().all(Option::is_none) && self.feed.open.is_empty() {
+        if self.left.beginnings > 0
+            && self.open.iter().all(Option::is_none)
+            && self.feed.delta.open.is_empty()
+        {
             steps.push(Step::BeginAgain);
         }
         // Whoever changes the subscription first makes durable what the last change did.
-        if self.left.changes > 0 && self.hand.is_none() && self.saved.since == self.feed.since {
+        if self.left.changes > 0 && self.hand.is_none() && self.saved.since == self.feed.few.since {
             steps.push(Step::Change);
         }
         if self.left.trims > 0 && !self.history.is_empty() {
@@ -131,12 +134,12 @@ impl<W: Watch> World<W> {
         let ordinal = Ordinal(doc as u64 + 1);
         let durable =
             !self.feed.few.unrecorded.contains(&ordinal) || !self.feed.rules.keeps(Rule::ReplayDurable);
-        self.feed.waiting.contains_key(&ordinal) && durable || self.feed.few.again.contains_key(&ordinal)
+        self.feed.few.waiting.contains_key(&ordinal) && durable || self.feed.few.again.contains_key(&ordinal)
     }
 
     /// A lease is made of an attempt that was begun just now.
     fn may_lease(&self, doc: usize) -> bool {
-        let open = self.feed.open.get(&Ordinal(doc as u64 + 1));
+        let open = self.feed.delta.open.get(&Ordinal(doc as u64 + 1));
         open.is_some_and(|open| !open.leased && open.newer.is_none())
     }
 

@@ -234,7 +234,7 @@ impl<W: Watch> World<W> {
 
     /// Whether the feed knows already that there is nothing beyond the reader.
     pub(super) fn at_tail(&self) -> bool {
-        let told = self.feed.judge.as_ref().is_none_or(|judge| judge.until.is_some());
+        let told = self.feed.few.judge.as_ref().is_none_or(|judge| judge.until.is_some());
         told && self.feed.position() == self.head
     }
 
@@ -247,23 +247,24 @@ impl<W: Watch> World<W> {
 
     pub(super) fn too_wide(&self, window: u64) -> bool {
         let mut movable =
-            self.feed.holes.iter().filter(|(_, ordinal)| !self.feed.is_held_by_lease(**ordinal));
+            self.feed.delta.holes.iter().filter(|(_, ordinal)| !self.feed.is_held_by_lease(**ordinal));
         movable.next().is_some_and(|(seq, _)| self.feed.read.0 >= seq.0 + window)
     }
 
     /// What must hold when a quiet run has come to its end.
     pub fn at_rest(&self) -> Result<(), String> {
         let feed = &self.feed;
-        let owed = feed.waiting.len() + feed.few.again.len() + feed.few.unrecorded.len() + feed.open.len();
+        let owed =
+            feed.few.waiting.len() + feed.few.again.len() + feed.few.unrecorded.len() + feed.delta.open.len();
         let waiting = |saved: &Saved| saved.standings.iter().any(|s| !matches!(s.state, State::Doubtful));
         let wrong = match () {
             () if feed.unsettled() > 0 => "there are holes",
             () if feed.cursor() != self.head => "the cursor is not at the head",
             () if self.saved.cursor != self.head => "the recorded cursor is not at the head",
-            () if feed.judge.is_some() => "judging has not ended",
+            () if feed.few.judge.is_some() => "judging has not ended",
             () if !feed.few.extras.is_empty() => "settled changes are kept that the reader has passed",
             () if owed > 0 || waiting(&self.saved) => "something is still owed",
-            () if feed.sweep.is_some() || self.saved.sweep.is_some() => "the sweep has not ended",
+            () if feed.few.sweep.is_some() || self.saved.sweep.is_some() => "the sweep has not ended",
             () if feed.held != self.saved.held || feed.few.dead != self.saved.dead => "the ledger differs",
             () if self.heard != self.changes => "the feed has not heard of the filter",
             () => return self.watch.rests(&self.seen_rows(), feed, &self.saved),

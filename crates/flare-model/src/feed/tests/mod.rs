@@ -436,7 +436,7 @@ fn a_stop_before_all_is_judged_leaves_that_to_the_next_life_and_no_more() {
     let feed = Feed::open(saved, Seq(9));
     assert_eq!((feed.issued(), feed.life()), (Seq(0), 9), "a retry needs a mark, and states are believed");
     assert_eq!(feed.few.unjudged, record.unjudged);
-    assert_eq!(feed.judge.as_ref().map(|judge| judge.issued), Some(Seq(9)));
+    assert_eq!(feed.few.judge.as_ref().map(|judge| judge.issued), Some(Seq(9)));
 }
 
 #[test]
